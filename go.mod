@@ -1,0 +1,3 @@
+module github.com/terracecache/terrace
+
+go 1.26.0

@@ -1,0 +1,168 @@
+package tier
+
+import (
+	"context"
+	"time"
+)
+
+// Capability is something that a store can do beyond what [Store] asks.
+type Capability uint8
+
+// The capabilities that a wrapper may have or lack, by what it wraps.
+const (
+	CanBatch   Capability = iota + 1 // Batcher, BytesBatcher
+	CanSwap                          // Swapper, BytesSwapper
+	CanClear                         // Clearer
+	CanMeasure                       // Measurer
+)
+
+// Partial is implemented by a wrapper whose method set promises more than the
+// store that it wraps can do. Can tells what really works.
+type Partial interface {
+	Can(Capability) bool
+}
+
+// Local marks a store that answers from this process's memory: its methods do not
+// block, fail only when closed, and are called without a time limit.
+type Local interface {
+	// Local reports whether the store is local.
+	Local() bool
+}
+
+// Validator is implemented by a store that can be composed wrongly. A cache checks
+// it before it uses the store.
+type Validator interface {
+	// Validate returns what is wrong with the composition, or nil.
+	Validate() error
+}
+
+// Batcher is a store that serves many keys in one go: one round trip, or one for
+// each server that holds some of the keys.
+type Batcher[K comparable, V any] interface {
+	// GetMany returns a slice as long as keys; its i-th element is the entry under
+	// the i-th key, or nil. Keys may repeat. A non-nil error tells that some could
+	// not be read; those that could are in the slice all the same. Unreadable
+	// entries are nil and no error.
+	GetMany(ctx context.Context, keys []K) ([]*Entry[V], error)
+
+	// SetMany keeps the i-th entry under the i-th key for the i-th ttl, as Set
+	// does. Where a key repeats, its last entry counts. The error joins those of
+	// the keys that failed.
+	SetMany(ctx context.Context, keys []K, entries []*Entry[V], ttls []time.Duration) error
+
+	// DeleteMany removes what is under the keys.
+	DeleteMany(ctx context.Context, keys []K) error
+}
+
+// BytesBatcher is the [Batcher] of byte stores, with the same rules.
+type BytesBatcher interface {
+	// GetMany returns a slice as long as keys; nil where there is nothing.
+	GetMany(ctx context.Context, keys []string) ([][]byte, error)
+	// SetMany keeps the i-th value under the i-th key for the i-th ttl.
+	SetMany(ctx context.Context, keys []string, values [][]byte, ttls []time.Duration) error
+	// DeleteMany removes what is under the keys.
+	DeleteMany(ctx context.Context, keys []string) error
+}
+
+// Version identifies what a [Swapper] held under a key at one time: an entry, a
+// tombstone, unreadable bytes, or nothing (the zero Version). Versions of one key
+// are equal exactly when nothing was written under it in between.
+type Version struct {
+	head string
+}
+
+// Swapper is a shared store that can write on condition. It is what keeps an
+// answer that was loaded before somebody's Delete or Set, in whatever process,
+// from being stored after it.
+type Swapper[K comparable, V any] interface {
+	// GetVersion is Get with the version of what was found, also where that was a
+	// tombstone, unreadable or nothing.
+	GetVersion(ctx context.Context, key K) (*Entry[V], Version, error)
+
+	// SetIf is Set on the condition that the key still holds the given version. It
+	// reports whether that was so; else nothing is changed.
+	SetIf(ctx context.Context, key K, entry *Entry[V], ttl time.Duration, version Version) (bool, error)
+
+	// Bury is Delete that leaves a tombstone for the time of hold: reads find
+	// nothing, and a SetIf with a version from before fails.
+	Bury(ctx context.Context, key K, hold time.Duration) error
+}
+
+// HeadSize is how many of a value's first bytes tell its version.
+const HeadSize = 16
+
+// BytesSwapper is a byte store that can write on condition, in one atomic step on
+// its server.
+type BytesSwapper interface {
+	// SetIf keeps value under key for ttl if the first [HeadSize] bytes there (all,
+	// where there are fewer) equal head, and reports whether that was so. An empty
+	// head means that the key holds nothing or an empty value.
+	SetIf(ctx context.Context, key string, value []byte, ttl time.Duration, head []byte) (bool, error)
+}
+
+// Clearer is a store that can remove all it holds for this cache, and nothing that
+// belongs to others.
+type Clearer interface {
+	// Clear removes the store's own entries. Entries set while it runs may go too.
+	Clear(ctx context.Context) error
+}
+
+// Measurer is a store that can tell how full it is.
+type Measurer interface {
+	// Usage returns the present figures. It is cheap enough to be called each
+	// second.
+	Usage() Usage
+}
+
+// Usage tells how full a store is. A figure that a store does not know or that
+// does not apply to it is -1.
+type Usage struct {
+	// Entries is how many entries the store holds, MaxEntries its capacity.
+	Entries, MaxEntries int64
+	// Cost is the summed cost of the entries, MaxCost its capacity, in the unit of
+	// the store's cost function.
+	Cost, MaxCost int64
+	// Evictions counts the entries that had to go to make room.
+	Evictions int64
+	// Rejections counts the writes that the store chose not to keep, or lost.
+	Rejections int64
+}
+
+// IsLocal reports whether the store answers from this process's memory.
+func IsLocal[K comparable, V any](s Store[K, V]) bool {
+	l, ok := s.(Local)
+	return ok && l.Local()
+}
+
+// AsBatcher returns the store's batch methods if it has them.
+func AsBatcher[K comparable, V any](s Store[K, V]) (Batcher[K, V], bool) {
+	return as[Batcher[K, V]](s, CanBatch)
+}
+
+// AsSwapper returns the store's conditional writes if it has them.
+func AsSwapper[K comparable, V any](s Store[K, V]) (Swapper[K, V], bool) {
+	return as[Swapper[K, V]](s, CanSwap)
+}
+
+// AsClearer returns the Clear of a Store or Bytes if it has one.
+func AsClearer(s any) (Clearer, bool) { return as[Clearer](s, CanClear) }
+
+// AsMeasurer returns the Usage of a Store or Bytes if it has one.
+func AsMeasurer(s any) (Measurer, bool) { return as[Measurer](s, CanMeasure) }
+
+// AsBytesBatcher returns the byte store's batch methods if it has them.
+func AsBytesBatcher(b Bytes) (BytesBatcher, bool) { return as[BytesBatcher](b, CanBatch) }
+
+// AsBytesSwapper returns the byte store's conditional writes if it has them.
+func AsBytesSwapper(b Bytes) (BytesSwapper, bool) { return as[BytesSwapper](b, CanSwap) }
+
+func as[T any](s any, c Capability) (T, bool) {
+	t, ok := s.(T)
+	if ok {
+		if p, partial := s.(Partial); partial && !p.Can(c) {
+			var none T
+			return none, false
+		}
+	}
+	return t, ok
+}

@@ -1,0 +1,352 @@
+package tier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime/debug"
+	"time"
+)
+
+// EncodeOptions are what [EncodeWith] can be told.
+type EncodeOptions[K comparable] struct {
+	// Key turns a key into a string; different keys must give different strings.
+	// Nil: strings as they are, integers in decimal, and for structs, arrays and
+	// other kinds a binary form.
+	Key func(K) string
+
+	// Schema names the meaning of the payload; entries of another schema are
+	// unreadable. Empty: the codec's name and the value's type. Change it when the
+	// type keeps its name and changes its meaning.
+	Schema string
+}
+
+// Encode makes a [Store] of a byte store: entries travel in the envelope that
+// docs/wire-format.md describes. The store can do (batch, conditional writes,
+// clear, measure) what the byte store can.
+func Encode[K comparable, V any](b Bytes, c Codec[V]) *Encoded[K, V] {
+	return EncodeWith(b, c, EncodeOptions[K]{})
+}
+
+// EncodeWith is [Encode] with options.
+func EncodeWith[K comparable, V any](b Bytes, c Codec[V], o EncodeOptions[K]) *Encoded[K, V] {
+	s := &Encoded[K, V]{bytes: b, codec: c, key: o.Key}
+	if s.key == nil {
+		s.key, s.invalid = keyText[K]()
+	}
+	if b == nil || c == nil {
+		s.invalid = errors.New("terrace: Encode needs a byte store and a codec")
+		return s
+	}
+	schema := o.Schema
+	if schema == "" {
+		schema = schemaOf[V](c.Name())
+	}
+	s.schema = schemaSum(schema)
+	s.nilable = nilable(reflect.TypeFor[V]())
+	s.batch, _ = AsBytesBatcher(b)
+	s.swap, _ = AsBytesSwapper(b)
+	s.clear, _ = AsClearer(b)
+	s.measure, _ = AsMeasurer(b)
+	return s
+}
+
+// Encoded is the [Store] that [Encode] makes.
+type Encoded[K comparable, V any] struct {
+	bytes   Bytes
+	codec   Codec[V]
+	key     func(K) string
+	schema  uint32
+	nilable bool
+	invalid error
+
+	batch   BytesBatcher
+	swap    BytesSwapper
+	clear   Clearer
+	measure Measurer
+}
+
+// Validate returns what is wrong with the composition, or nil.
+func (s *Encoded[K, V]) Validate() error {
+	if s.invalid != nil {
+		return s.invalid
+	}
+	if v, ok := s.bytes.(Validator); ok {
+		return v.Validate()
+	}
+	return nil
+}
+
+// Can tells which capabilities the byte store has.
+func (s *Encoded[K, V]) Can(c Capability) bool {
+	switch c {
+	case CanBatch:
+		return s.batch != nil
+	case CanSwap:
+		return s.swap != nil
+	case CanClear:
+		return s.clear != nil
+	case CanMeasure:
+		return s.measure != nil
+	default:
+		return false
+	}
+}
+
+// Local reports whether the byte store is in this process's memory.
+func (s *Encoded[K, V]) Local() bool {
+	l, ok := s.bytes.(Local)
+	return ok && l.Local()
+}
+
+// Get implements [Store].
+func (s *Encoded[K, V]) Get(ctx context.Context, key K) (*Entry[V], error) {
+	e, _, err := s.GetVersion(ctx, key)
+	return e, err
+}
+
+// GetVersion implements [Swapper].
+func (s *Encoded[K, V]) GetVersion(ctx context.Context, key K) (*Entry[V], Version, error) {
+	text, err := s.text(key)
+	if err != nil {
+		return nil, Version{}, err
+	}
+	b, err := s.bytes.Get(ctx, text)
+	version := Version{head: string(b[:min(len(b), HeadSize)])}
+	if err != nil || b == nil {
+		return nil, version, err
+	}
+	e, err := s.decode(text, b)
+	return e, version, err
+}
+
+// Set implements [Store].
+func (s *Encoded[K, V]) Set(ctx context.Context, key K, entry *Entry[V], ttl time.Duration) error {
+	text, err := s.text(key)
+	if err != nil {
+		return err
+	}
+	b, err := s.encode(text, entry, ttl)
+	if err != nil {
+		// The old value must not outlive a write that failed.
+		return errors.Join(err, s.bytes.Delete(ctx, text))
+	}
+	return s.bytes.Set(ctx, text, b, ttl)
+}
+
+// SetIf implements [Swapper].
+func (s *Encoded[K, V]) SetIf(ctx context.Context, key K, entry *Entry[V], ttl time.Duration, v Version) (bool, error) {
+	if s.swap == nil {
+		return false, errors.ErrUnsupported
+	}
+	text, err := s.text(key)
+	if err != nil {
+		return false, err
+	}
+	b, err := s.encode(text, entry, ttl)
+	if err != nil || ttl <= 0 {
+		b = s.tombstone(text, time.Second)
+		stored, swapErr := s.swap.SetIf(ctx, text, b, time.Second, []byte(v.head))
+		return stored && err == nil, errors.Join(err, swapErr)
+	}
+	return s.swap.SetIf(ctx, text, b, ttl, []byte(v.head))
+}
+
+// Bury implements [Swapper].
+func (s *Encoded[K, V]) Bury(ctx context.Context, key K, hold time.Duration) error {
+	text, err := s.text(key)
+	if err != nil {
+		return err
+	}
+	return s.bytes.Set(ctx, text, s.tombstone(text, hold), hold)
+}
+
+// Delete implements [Store].
+func (s *Encoded[K, V]) Delete(ctx context.Context, key K) error {
+	text, err := s.text(key)
+	if err != nil {
+		return err
+	}
+	return s.bytes.Delete(ctx, text)
+}
+
+// GetMany implements [Batcher].
+func (s *Encoded[K, V]) GetMany(ctx context.Context, keys []K) ([]*Entry[V], error) {
+	if s.batch == nil {
+		return nil, errors.ErrUnsupported
+	}
+	texts, err := s.texts(keys)
+	if err != nil {
+		return nil, err
+	}
+	values, err := s.batch.GetMany(ctx, texts)
+	entries := make([]*Entry[V], len(keys))
+	for i, b := range values {
+		if b != nil {
+			entries[i], _ = s.decode(texts[i], b)
+		}
+	}
+	return entries, err
+}
+
+// SetMany implements [Batcher].
+func (s *Encoded[K, V]) SetMany(ctx context.Context, keys []K, entries []*Entry[V], ttls []time.Duration) error {
+	if s.batch == nil {
+		return errors.ErrUnsupported
+	}
+	var failed []error
+	var drop, texts []string
+	var values [][]byte
+	var lives []time.Duration
+	for i, key := range keys {
+		text, err := s.text(key)
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		b, err := s.encode(text, entries[i], ttls[i])
+		if err != nil {
+			failed, drop = append(failed, err), append(drop, text)
+			continue
+		}
+		texts, values, lives = append(texts, text), append(values, b), append(lives, ttls[i])
+	}
+	if len(drop) > 0 {
+		failed = append(failed, s.batch.DeleteMany(ctx, drop))
+	}
+	if len(texts) > 0 {
+		failed = append(failed, s.batch.SetMany(ctx, texts, values, lives))
+	}
+	return errors.Join(failed...)
+}
+
+// DeleteMany implements [Batcher].
+func (s *Encoded[K, V]) DeleteMany(ctx context.Context, keys []K) error {
+	if s.batch == nil {
+		return errors.ErrUnsupported
+	}
+	texts, err := s.texts(keys)
+	if err != nil {
+		return err
+	}
+	return s.batch.DeleteMany(ctx, texts)
+}
+
+// Clear implements [Clearer].
+func (s *Encoded[K, V]) Clear(ctx context.Context) error {
+	if s.clear == nil {
+		return errors.ErrUnsupported
+	}
+	return s.clear.Clear(ctx)
+}
+
+// Usage implements [Measurer].
+func (s *Encoded[K, V]) Usage() Usage {
+	if s.measure == nil {
+		return Usage{Entries: -1, MaxEntries: -1, Cost: -1, MaxCost: -1, Evictions: -1, Rejections: -1}
+	}
+	return s.measure.Usage()
+}
+
+// Close implements [Store]; it closes the byte store.
+func (s *Encoded[K, V]) Close() error {
+	if s.bytes == nil {
+		return nil
+	}
+	return s.bytes.Close()
+}
+
+func (s *Encoded[K, V]) text(key K) (text string, err error) {
+	if s.invalid != nil {
+		return "", s.invalid
+	}
+	if key != key { //nolint:staticcheck // NaN, alone or inside a struct
+		return "", ErrBadKey
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: the key function panicked: %v", ErrBadKey, p)
+		}
+	}()
+	return s.key(key), nil
+}
+
+func (s *Encoded[K, V]) texts(keys []K) ([]string, error) {
+	texts := make([]string, len(keys))
+	for i, key := range keys {
+		text, err := s.text(key)
+		if err != nil {
+			return nil, err
+		}
+		texts[i] = text
+	}
+	return texts, nil
+}
+
+func (s *Encoded[K, V]) encode(key string, e *Entry[V], ttl time.Duration) (b []byte, err error) {
+	now := readClocks()
+	meta := e.Meta()
+	meta.UsableUntil = min(meta.UsableUntil, now.mono.Add(ttl))
+	env := envelope{meta: meta, isNil: !meta.Absent && s.nilable && isNil(e.value)}
+	b = appendEnvelope(make([]byte, 0, 256), env, s.schema, now)
+	if !meta.Absent && !env.isNil {
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("terrace: codec %s panicked while encoding: %v\n%s", s.codec.Name(), p, debug.Stack())
+			}
+		}()
+		if b, err = s.codec.Append(b, e.value); err != nil {
+			return nil, fmt.Errorf("terrace: encode with codec %s: %w", s.codec.Name(), err)
+		}
+	}
+	sealEnvelope(b, key)
+	return b, nil
+}
+
+func (s *Encoded[K, V]) tombstone(key string, hold time.Duration) []byte {
+	now := readClocks()
+	env := envelope{tombstone: true, meta: Meta{LoadedAt: now.mono, FreshUntil: now.mono, UsableUntil: now.mono.Add(hold)}}
+	b := appendEnvelope(make([]byte, 0, envelopeSize), env, s.schema, now)
+	sealEnvelope(b, key)
+	return b
+}
+
+// decode returns nil without an error for a tombstone.
+func (s *Encoded[K, V]) decode(key string, b []byte) (e *Entry[V], err error) {
+	env, payload, err := parseEnvelope(b, key, s.schema, readClocks())
+	if err != nil || env.tombstone {
+		return nil, err
+	}
+	var value V
+	switch {
+	case env.meta.Absent || env.isNil && s.nilable:
+	case env.isNil:
+		return nil, &UnreadableError{Reason: "type"}
+	default:
+		defer func() {
+			if p := recover(); p != nil {
+				e, err = nil, &UnreadableError{Reason: "decode", Err: fmt.Errorf("codec %s panicked: %v", s.codec.Name(), p)}
+			}
+		}()
+		if value, err = s.codec.Decode(payload); err != nil {
+			return nil, &UnreadableError{Reason: "decode", Err: err}
+		}
+	}
+	return NewEntry(value, env.meta), nil
+}
+
+func nilable(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Interface:
+		return true
+	default:
+		return false
+	}
+}
+
+// isNil tells nil from empty, which not every codec does. Only a nil of V's own
+// kind counts: in an interface that holds a typed nil there is something.
+func isNil[V any](v V) bool {
+	return reflect.ValueOf(&v).Elem().IsNil()
+}
