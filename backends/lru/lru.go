@@ -1,0 +1,216 @@
+// Package lru is a tier in this process's memory, bounded by the number of entries:
+// golang-lru's LRU, 2Q or ARC, sharded so that cores do not wait for one lock.
+//
+// What it gives back it has neither copied nor checked for age: reads do not look at
+// the clock. An entry whose life is over stays until something evicts or replaces
+// it.
+package lru
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"math/bits"
+	"reflect"
+	"runtime"
+	"time"
+
+	"github.com/terracecache/terrace/tier"
+)
+
+// Options are what [NewWith] is told. Capacity must be set.
+type Options struct {
+	// Capacity is the most entries held, over all shards; at least 1.
+	Capacity int
+
+	// Eviction says which entry goes when there is no room. Zero: [LRU].
+	Eviction Eviction
+
+	// Shards is how many parts, each with its own lock and its share of Capacity,
+	// the entries are spread over by hash. Each part evicts on its own, so that only
+	// 1 gives the exact order. Zero: a few for each core where Capacity allows.
+	Shards int
+}
+
+// Validate returns what is wrong with the options, or nil.
+func (o Options) Validate() error {
+	switch {
+	case o.Capacity < 1:
+		return fmt.Errorf("lru: Capacity %d: want the number of entries to hold, at least 1", o.Capacity)
+	case o.Eviction > ARC:
+		return fmt.Errorf("lru: Eviction %d: want LRU, TwoQueue or ARC", o.Eviction)
+	case o.Shards < 0 || o.Shards > o.Capacity:
+		return fmt.Errorf("lru: Shards %d: want at most one for each of the %d entries, or zero to leave it to the store", o.Shards, o.Capacity)
+	}
+	return nil
+}
+
+const (
+	// shardsPerCore makes it rare that two cores want one shard at a time.
+	shardsPerCore = 16
+	// leastPerShard keeps shards so large that chance fills them about alike; the
+	// hit ratio is then that of one LRU, to a few per mille.
+	leastPerShard = 256
+)
+
+func (o Options) shards() int {
+	if o.Shards > 0 {
+		return o.Shards
+	}
+	return max(1, min(shardsPerCore*runtime.GOMAXPROCS(0), o.Capacity/leastPerShard))
+}
+
+// Store is an in-memory [tier.Store] bounded by the number of entries. Besides, it
+// can be cleared and measured.
+type Store[K comparable, V any] struct {
+	shards   []*shard[K, V] // at least one
+	seed     maphash.Seed
+	dynamic  bool // a K can hold what cannot be compared
+	capacity int
+	invalid  error
+}
+
+// New returns a store that holds at most capacity entries and evicts the least
+// recently used ones.
+func New[K comparable, V any](capacity int) *Store[K, V] {
+	return NewWith[K, V](Options{Capacity: capacity})
+}
+
+// NewWith is [New] with options. If these are wrong, [Store.Validate] tells so, and
+// all other methods answer with the same error.
+func NewWith[K comparable, V any](o Options) *Store[K, V] {
+	s := &Store[K, V]{
+		seed:     maphash.MakeSeed(),
+		dynamic:  holdsInterface(reflect.TypeFor[K]()),
+		capacity: o.Capacity,
+		invalid:  o.Validate(),
+	}
+	if s.invalid != nil {
+		s.shards = []*shard[K, V]{{}}
+		return s
+	}
+	s.shards = make([]*shard[K, V], o.shards())
+	for i := range s.shards {
+		share := o.Capacity / len(s.shards)
+		if i < o.Capacity%len(s.shards) {
+			share++
+		}
+		s.shards[i] = newShard[K, V](o.Eviction, share)
+	}
+	return s
+}
+
+// Validate returns what is wrong with the options, or nil.
+func (s *Store[K, V]) Validate() error { return s.invalid }
+
+// Local implements [tier.Local].
+func (s *Store[K, V]) Local() bool { return true }
+
+// Get implements [tier.Store]. It does not allocate.
+func (s *Store[K, V]) Get(_ context.Context, key K) (*tier.Entry[V], error) {
+	if s.dynamic && !isComparable(key) {
+		return nil, tier.ErrBadKey
+	}
+	entry, open := s.shard(key).get(key)
+	if !open {
+		return nil, s.closed()
+	}
+	return entry, nil
+}
+
+// Set implements [tier.Store]. A key that does not equal itself (NaN) is a
+// [tier.ErrBadKey]: it could never be found again.
+func (s *Store[K, V]) Set(ctx context.Context, key K, entry *tier.Entry[V], ttl time.Duration) error {
+	if ttl <= 0 || entry == nil {
+		return s.Delete(ctx, key)
+	}
+	if s.dynamic && !isComparable(key) || key != key { //nolint:staticcheck // NaN
+		return tier.ErrBadKey
+	}
+	if ttl != tier.Forever {
+		entry = entry.Capped(tier.Now().Add(ttl))
+	}
+	if !s.shard(key).set(key, entry) {
+		return s.closed()
+	}
+	return nil
+}
+
+// Delete implements [tier.Store].
+func (s *Store[K, V]) Delete(_ context.Context, key K) error {
+	if s.dynamic && !isComparable(key) {
+		return tier.ErrBadKey
+	}
+	if !s.shard(key).remove(key) {
+		return s.closed()
+	}
+	return nil
+}
+
+// Clear implements [tier.Clearer].
+func (s *Store[K, V]) Clear(context.Context) error {
+	for _, shard := range s.shards {
+		if !shard.clear() {
+			return s.closed()
+		}
+	}
+	return nil
+}
+
+// Usage implements [tier.Measurer].
+func (s *Store[K, V]) Usage() tier.Usage {
+	u := tier.Usage{MaxEntries: int64(s.capacity), Cost: -1, MaxCost: -1, Rejections: -1}
+	for _, shard := range s.shards {
+		held, evicted := shard.usage()
+		u.Entries += held
+		u.Evictions += evicted
+	}
+	return u
+}
+
+// Close implements [tier.Store]. It lets go of all entries.
+func (s *Store[K, V]) Close() error {
+	for _, shard := range s.shards {
+		shard.close()
+	}
+	return nil
+}
+
+// closed returns the answer of a store that is closed or never was right.
+func (s *Store[K, V]) closed() error {
+	if s.invalid != nil {
+		return s.invalid
+	}
+	return tier.ErrClosed
+}
+
+func (s *Store[K, V]) shard(key K) *shard[K, V] {
+	if len(s.shards) == 1 {
+		return s.shards[0]
+	}
+	// The high half of hash × n is spread over [0,n) as evenly as the hash is over
+	// its range, for any n and without a division.
+	i, _ := bits.Mul64(maphash.Comparable(s.seed, key), uint64(len(s.shards)))
+	return s.shards[i]
+}
+
+func holdsInterface(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Interface:
+		return true
+	case reflect.Array:
+		return holdsInterface(t.Elem())
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if holdsInterface(t.Field(i).Type) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isComparable is a function of its own because its parameter escapes.
+//
+//go:noinline
+func isComparable[K comparable](key K) bool { return reflect.ValueOf(&key).Elem().Comparable() }
