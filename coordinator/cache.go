@@ -1,0 +1,210 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/terracecache/terrace/policy"
+	"github.com/terracecache/terrace/tier"
+)
+
+// Cache chains tiers. All methods may be called concurrently.
+type Cache[K comparable, V any] struct {
+	name    string
+	levels  []*level[K, V]
+	local   int  // how many tiers at the top answer from memory
+	swaps   bool // some tier can write on condition
+	load    loading[K, V]
+	limits  Limits
+	backoff policy.Backoff
+	log     *eventLog
+
+	settings   atomic.Pointer[settings[K, V]]
+	settingsMu sync.Mutex // serializes changes of settings
+
+	table      *table[K, V]
+	flights    gate
+	background gate
+	cooldowns  *cooldowns[K]
+	longest    atomic.Int64 // the longest life that an entry was given, a time.Duration
+	counts     *counts
+
+	life *life
+	base context.Context // ends when Close has drained or given up
+	stop context.CancelCauseFunc
+}
+
+// New makes a cache of the options. The error names all that is wrong with them.
+func New[K comparable, V any](o Options[K, V]) (*Cache[K, V], error) {
+	if o.Refresh == nil {
+		o.Refresh = policy.Fixed{}
+	}
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	limits := o.Limits.withDefaults()
+	c := &Cache[K, V]{
+		name:       o.name(),
+		load:       loading[K, V]{plain: o.Load, entry: o.LoadEntry},
+		limits:     limits,
+		backoff:    o.Backoff,
+		log:        newEventLog(o.Logger, o.name()),
+		flights:    gate{max: limits.Flights},
+		background: gate{max: limits.Background},
+		cooldowns:  newCooldowns[K](o.Backoff),
+		counts:     newCounts(len(o.Tiers)),
+		life:       newLife(),
+	}
+	c.table = newTable(c)
+	c.base, c.stop = context.WithCancelCause(context.Background())
+	for _, t := range o.Tiers {
+		l := newLevel(t, limits.Recovery)
+		if l.local && c.local == len(c.levels) {
+			c.local++
+		}
+		c.swaps = c.swaps || l.swap != nil
+		c.levels = append(c.levels, l)
+	}
+	c.noteLife(o.Lifetime.Longest())
+	c.settings.Store(&settings[K, V]{refresh: o.Refresh, lifetime: o.Lifetime, top: c.topStore()})
+	return c, nil
+}
+
+// SetPolicy changes the refresh policy. Reads that begin later follow it; entries,
+// flights and statistics stay.
+func (c *Cache[K, V]) SetPolicy(s policy.Strategy) error {
+	if s == nil {
+		s = policy.Fixed{}
+	}
+	return c.change(func(now *settings[K, V]) error {
+		if err := validatePolicy(s, now.lifetime); err != nil {
+			return fmt.Errorf("terrace: cache %q: %w", c.name, err)
+		}
+		now.refresh = s
+		return nil
+	})
+}
+
+// SetLifetime changes how long entries live that are stored from now on. The
+// StaleWhileRevalidate window counts for those at hand too, as far as they are
+// usable.
+func (c *Cache[K, V]) SetLifetime(l policy.Lifetime) error {
+	return c.change(func(now *settings[K, V]) error {
+		for _, err := range []error{l.Validate(), validatePolicy(now.refresh, l)} {
+			if err != nil {
+				return fmt.Errorf("terrace: cache %q: %w", c.name, err)
+			}
+		}
+		now.lifetime = l
+		c.noteLife(l.Longest())
+		return nil
+	})
+}
+
+// change replaces the settings by a changed copy.
+func (c *Cache[K, V]) change(edit func(*settings[K, V]) error) error {
+	c.settingsMu.Lock()
+	defer c.settingsMu.Unlock()
+	next := *c.settings.Load()
+	if next.closed {
+		return ErrClosed
+	}
+	if err := edit(&next); err != nil {
+		return err
+	}
+	c.settings.Store(&next)
+	return nil
+}
+
+// topStore returns the first tier where a read may ask it on the caller's own
+// goroutine and trust the answer, else nil.
+func (c *Cache[K, V]) topStore() tier.Store[K, V] {
+	top := c.levels[0]
+	if !top.local || top.floor.Load() != noFloor || !top.repeats.empty() {
+		return nil
+	}
+	return top.store
+}
+
+// retop looks again whether the first tier can be trusted.
+func (c *Cache[K, V]) retop() {
+	_ = c.change(func(now *settings[K, V]) error {
+		now.top = c.topStore()
+		return nil
+	})
+}
+
+// noteLife remembers the longest life that an entry was given: what a tier could
+// not be told must be remembered as long.
+func (c *Cache[K, V]) noteLife(d time.Duration) {
+	for {
+		longest := c.longest.Load()
+		if int64(d) <= longest || c.longest.CompareAndSwap(longest, int64(d)) {
+			return
+		}
+	}
+}
+
+// level is a tier at work.
+type level[K comparable, V any] struct {
+	name    string
+	store   tier.Store[K, V]
+	swap    tier.Swapper[K, V] // nil where the store cannot write on condition
+	clear   tier.Clearer       // nil where it cannot clear
+	measure tier.Measurer      // nil where it cannot tell
+	local   bool
+	ttl     time.Duration // Forever where there is no bound
+	timeout time.Duration
+
+	// floor is the Instant before which nothing in the tier is trusted: what a
+	// Clear that failed, or a failed write that had to be forgotten, left there.
+	floor   atomic.Int64
+	repeats *repeats[K, V]
+	counts  levelCounts
+}
+
+const noFloor = -1 << 63
+
+func newLevel[K comparable, V any](t tier.Tier[K, V], maxRepeats int) *level[K, V] {
+	l := &level[K, V]{
+		name:    t.Name,
+		store:   t.Store,
+		local:   tier.IsLocal(t.Store),
+		ttl:     t.TTL,
+		timeout: t.Timeout,
+		repeats: newRepeats[K, V](maxRepeats),
+	}
+	if l.ttl == 0 {
+		l.ttl = tier.Forever
+	}
+	if l.timeout == 0 {
+		l.timeout = tier.DefaultTimeout
+	}
+	l.swap, _ = tier.AsSwapper(t.Store)
+	l.clear, _ = tier.AsClearer(t.Store)
+	l.measure, _ = tier.AsMeasurer(t.Store)
+	l.floor.Store(noFloor)
+	return l
+}
+
+// remaining returns how long the level may keep an entry from now on (T1).
+func (l *level[K, V]) remaining(e *tier.Entry[V], now tier.Instant) time.Duration {
+	return min(l.ttl, e.UsableUntil().Sub(now))
+}
+
+// bounded runs a call of the level's store within its time limit; a local store
+// needs none.
+func (l *level[K, V]) bounded(ctx context.Context, call func(context.Context) error) error {
+	if l.local {
+		return call(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.timeout)
+	defer cancel()
+	return call(ctx)
+}
+
+func draw() float64 { return rand.Float64() }

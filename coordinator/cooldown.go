@@ -1,0 +1,97 @@
+package coordinator
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/terracecache/terrace/policy"
+	"github.com/terracecache/terrace/tier"
+)
+
+// cooldowns remember the keys whose load failed while a stale value was at hand, so
+// that the origin is not asked again at every read (L4). The wait is counted from
+// the END of the failed load and grows with each failure in a row. Their number is
+// bounded; beyond it an arbitrary one is forgotten, which costs one load too many.
+type cooldowns[K comparable] struct {
+	backoff policy.Backoff
+
+	some atomic.Bool // there are keys; spares the lock where there are none
+
+	mu   sync.Mutex
+	keys map[K]cooldown
+}
+
+type cooldown struct {
+	failures int
+	until    tier.Instant
+	forget   tier.Instant // when the failures no longer count as in a row
+}
+
+const (
+	maxCooldowns = 1 << 16
+	// cooldownMemory is how many waits longer than its own a failure is remembered.
+	cooldownMemory = 4
+)
+
+func newCooldowns[K comparable](b policy.Backoff) *cooldowns[K] {
+	return &cooldowns[K]{backoff: b}
+}
+
+// active reports whether the key is not to be loaded now.
+func (c *cooldowns[K]) active(key K, now tier.Instant) bool {
+	if !c.some.Load() {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return now < c.keys[key].until
+}
+
+// failed notes a failure at the given time.
+func (c *cooldowns[K]) failed(key K, now tier.Instant) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.keys == nil {
+		c.keys = make(map[K]cooldown)
+		c.some.Store(true)
+	}
+	cool := c.keys[key]
+	if now >= cool.forget {
+		cool.failures = 0
+	}
+	cool.failures++
+	wait := c.backoff.Wait(cool.failures, draw())
+	cool.until = now.Add(wait)
+	cool.forget = cool.until.Add(cooldownMemory*wait + time.Second)
+	c.keys[key] = cool
+	c.sweep(key, now)
+}
+
+// sweep forgets a few that are over, found by the map's random order, and one that
+// is not when there are too many. The lock is held.
+func (c *cooldowns[K]) sweep(keep K, now tier.Instant) {
+	looked := 0
+	for k, cool := range c.keys {
+		if looked++; looked > 8 {
+			break
+		}
+		if k != keep && (now >= cool.forget || len(c.keys) > maxCooldowns) {
+			delete(c.keys, k)
+		}
+	}
+}
+
+// clear forgets the key's failures.
+func (c *cooldowns[K]) clear(key K) {
+	if !c.some.Load() {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.keys, key)
+	if len(c.keys) == 0 {
+		c.keys = nil
+		c.some.Store(false)
+	}
+}

@@ -1,0 +1,76 @@
+package coordinator
+
+import (
+	"runtime"
+	"sync/atomic"
+	"unsafe"
+)
+
+// counts counts requests by their outcome (Z3). Each counter exists several times,
+// and a goroutine mostly meets the same one, so that cores do not write one cache
+// line.
+type counts struct {
+	cells  []atomic.Uint64
+	stride int // cells between one copy and the next, a multiple of a cache line
+	copies int // a power of two
+
+	// Of the background, and of the seldom.
+	loads         atomic.Uint64
+	loadFailures  atomic.Uint64
+	loadPanics    atomic.Uint64
+	loadTimeouts  atomic.Uint64
+	refreshes     atomic.Uint64
+	refreshesShed atomic.Uint64
+	fenced        atomic.Uint64
+	saturated     atomic.Uint64
+}
+
+// outcome is what a request came to. The hit of tier i is outcomeHit+i.
+type outcome int
+
+const (
+	outcomeStale outcome = iota
+	outcomeAbsent
+	outcomeLoad
+	outcomeJoin
+	outcomeError
+	outcomeHit
+)
+
+const lineCells = 128 / 8 // two lines, as the prefetcher takes them in pairs
+
+func newCounts(tiers int) *counts {
+	copies := 1
+	for copies < 2*runtime.GOMAXPROCS(0) {
+		copies *= 2
+	}
+	copies = min(copies, 64)
+	stride := (int(outcomeHit) + tiers + lineCells - 1) / lineCells * lineCells
+	return &counts{cells: make([]atomic.Uint64, (copies+1)*stride), stride: stride, copies: copies}
+}
+
+func (c *counts) add(o outcome) {
+	// A goroutine's stack stays where it is for long, and two goroutines' stacks are
+	// apart: its address tells goroutines apart at no cost.
+	var here byte
+	h := uint64(uintptr(unsafe.Pointer(&here))) >> 11 * 0x9E3779B97F4A7C15
+	i := int(h>>32) & (c.copies - 1)
+	c.cells[i*c.stride+int(o)].Add(1)
+}
+
+func (c *counts) sum(o outcome) uint64 {
+	var n uint64
+	for i := range c.copies {
+		n += c.cells[i*c.stride+int(o)].Load()
+	}
+	return n
+}
+
+// levelCounts count what happened in one tier.
+type levelCounts struct {
+	errors     atomic.Uint64
+	unreadable atomic.Uint64
+	fills      atomic.Uint64
+	repeated   atomic.Uint64
+	forgotten  atomic.Uint64
+}

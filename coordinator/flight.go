@@ -1,0 +1,56 @@
+package coordinator
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/terracecache/terrace/tier"
+)
+
+// flight is one look-up or load of a key under way, which any number of callers
+// wait for.
+type flight[K comparable, V any] struct {
+	cache  *Cache[K, V]
+	key    K
+	shard  *shard[K, V]
+	record *record[K, V]
+
+	// Guarded by shard.mu; answer may be read by whoever saw done closed.
+	done   chan struct{} // made when somebody is going to wait
+	landed bool
+	fenced bool
+	answer answer[V]
+
+	// early is the answer once it is known, while it is still being stored.
+	early atomic.Pointer[answer[V]]
+	// node stands for the flight where loaders wait for loads.
+	node node
+}
+
+// describe implements nodeOwner.
+func (f *flight[K, V]) describe() string {
+	return fmt.Sprintf("%s: %v", f.cache.name, f.key)
+}
+
+// wanted makes sure that there is a channel to wait on. The shard's lock is held.
+func (f *flight[K, V]) wanted() {
+	if f.done == nil {
+		f.done = make(chan struct{})
+	}
+}
+
+// answer is what a flight, or a look into the tiers, came to.
+type answer[V any] struct {
+	entry *tier.Entry[V] // nil where err is set
+	err   error
+	// source is the index of the tier that had the entry, or fromLoad.
+	source int
+	// refresh says that the policy wants a refresh of the entry.
+	refresh bool
+	// full says that the flight found no room and did nothing (L5); the entry, if
+	// there is one, is the stale one at hand.
+	full bool
+}
+
+// fromLoad is the source of an answer that the loader gave.
+const fromLoad = -1

@@ -1,0 +1,94 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// life counts what runs in the background, so that Close can wait for it.
+type life struct {
+	mu      sync.Mutex
+	running int
+	closing bool
+	idle    chan struct{} // closed when closing and nothing runs
+	closed  chan struct{} // closed when Close is done
+	err     error         // Close's result, once closed is closed
+}
+
+func newLife() *life {
+	return &life{idle: make(chan struct{}), closed: make(chan struct{})}
+}
+
+// begin counts one more, or returns false when the cache is closing.
+func (l *life) begin() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closing {
+		return false
+	}
+	l.running++
+	return true
+}
+
+func (l *life) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.running--; l.running == 0 && l.closing {
+		close(l.idle)
+	}
+}
+
+// close keeps begin from letting anything in, and reports whether it was the first
+// to do so.
+func (l *life) close() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closing {
+		return false
+	}
+	l.closing = true
+	if l.running == 0 {
+		close(l.idle)
+	}
+	return true
+}
+
+// Close ends the cache: calls that begin from now on answer [ErrClosed], loads and
+// writes under way are waited for as long as the context lasts and then cancelled,
+// and the tiers are closed. The error says what had to be cancelled and which tiers
+// failed to close. A loader that does not heed its context keeps its goroutine until
+// it returns; nobody waits for it. Closing again waits for the first Close, within
+// the context, and returns nil.
+func (c *Cache[K, V]) Close(ctx context.Context) error {
+	if !c.life.close() {
+		select {
+		case <-c.life.closed:
+			return nil
+		case <-ctx.Done():
+			return fmt.Errorf("terrace: cache %q: close: %w", c.name, ctx.Err())
+		}
+	}
+	defer close(c.life.closed)
+	c.settingsMu.Lock()
+	last := *c.settings.Load()
+	last.closed, last.top = true, nil
+	c.settings.Store(&last)
+	c.settingsMu.Unlock()
+
+	var errs []error
+	c.rushRepeats()
+	select {
+	case <-c.life.idle:
+	case <-ctx.Done():
+		errs = append(errs, fmt.Errorf("terrace: cache %q: close: cancelled what was still under way: %w", c.name, ctx.Err()))
+	}
+	c.stop(ErrClosed)
+	for _, l := range c.levels {
+		if err := l.store.Close(); err != nil {
+			errs = append(errs, &TierError{Tier: l.name, Op: "close", Err: err})
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,29 @@
+package coordinator
+
+import (
+	"context"
+
+	"github.com/terracecache/terrace/tier"
+)
+
+// Peek returns what the tiers have for the key, stale or not, and changes nothing:
+// it loads, refreshes, fills and counts nothing. With nothing usable the error is
+// [ErrMiss].
+func (c *Cache[K, V]) Peek(ctx context.Context, key K) (Result[V], error) {
+	if c.settings.Load().closed {
+		return Result[V]{}, ErrClosed
+	}
+	if key != key { //nolint:staticcheck // NaN, alone or inside a struct
+		return Result[V]{}, tier.ErrBadKey
+	}
+	for i := range c.levels {
+		e, _ := c.look(ctx, i, key)
+		if now := tier.Now(); e != nil && now < e.UsableUntil() {
+			return c.result(answer[V]{entry: e, source: i}, now), nil
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return Result[V]{}, err
+	}
+	return Result[V]{}, ErrMiss
+}

@@ -1,0 +1,324 @@
+package coordinator
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/terracecache/terrace/tier"
+)
+
+// repeat is a write that a level could not be told of: an entry, or a deletion
+// where entry is nil. Until it is done, reads of the level take it for the level's
+// answer (W4).
+type repeat[V any] struct {
+	entry       *tier.Entry[V]
+	conditional bool     // a loaded entry, for a level that writes on condition
+	seen        sighting // the condition
+}
+
+// repeats holds the writes that failed in one level, the newest of each key, and at
+// most max of them. A write is of no more use when all that it would overwrite must
+// be dead; beyond max the one of which that is so the soonest is forgotten.
+type repeats[K comparable, V any] struct {
+	max   int
+	count atomic.Int64 // len(keys), to spare readers the lock
+
+	mu      sync.Mutex
+	keys    map[K]*pending[K, V]
+	order   soonestDead[K, V]
+	running bool          // a worker is at it
+	closing bool          // the worker tries all once more and ends
+	rush    chan struct{} // closed when closing
+}
+
+type pending[K comparable, V any] struct {
+	key   K
+	write repeat[V]
+	dead  tier.Instant
+	index int // in order
+}
+
+func newRepeats[K comparable, V any](n int) *repeats[K, V] {
+	return &repeats[K, V]{max: n, keys: make(map[K]*pending[K, V]), rush: make(chan struct{})}
+}
+
+func (r *repeats[K, V]) empty() bool { return r.count.Load() == 0 }
+
+func (r *repeats[K, V]) len() int { return int(r.count.Load()) }
+
+// get returns the write that the level lacks for the key.
+func (r *repeats[K, V]) get(key K) (repeat[V], bool) {
+	if r.empty() {
+		return repeat[V]{}, false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.keys[key]
+	if p == nil {
+		return repeat[V]{}, false
+	}
+	return p.write, true
+}
+
+// put keeps a write as the newest of its key. It reports whether another had to be
+// forgotten, and whether a worker has to be started.
+func (r *repeats[K, V]) put(key K, w repeat[V], dead tier.Instant) (forgot, start bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p := r.keys[key]; p != nil {
+		p.write, p.dead = w, dead
+		heap.Fix(&r.order, p.index)
+	} else {
+		p := &pending[K, V]{key: key, write: w, dead: dead}
+		r.keys[key] = p
+		heap.Push(&r.order, p)
+		if len(r.keys) > r.max {
+			r.remove(r.order[0])
+			forgot = true
+		}
+	}
+	r.count.Store(int64(len(r.keys)))
+	start = !r.running
+	r.running = true
+	return forgot, start
+}
+
+// replace changes the write of a key that has one.
+func (r *repeats[K, V]) replace(key K, w repeat[V]) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p := r.keys[key]; p != nil {
+		p.write = w
+	}
+}
+
+// done forgets the key's write, which has been made or overtaken, and reports
+// whether it was the last of all.
+func (r *repeats[K, V]) done(key K) (last bool) {
+	if r.empty() {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.keys[key]
+	if p == nil {
+		return false
+	}
+	r.remove(p)
+	return len(r.keys) == 0
+}
+
+// remove is called with the lock held.
+func (r *repeats[K, V]) remove(p *pending[K, V]) {
+	heap.Remove(&r.order, p.index)
+	delete(r.keys, p.key)
+	r.count.Store(int64(len(r.keys)))
+}
+
+// forgetAll forgets all writes, which something has overtaken.
+func (r *repeats[K, V]) forgetAll() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.keys = make(map[K]*pending[K, V])
+	r.order = nil
+	r.count.Store(0)
+}
+
+// due returns a key to try next, after dropping those that are of no more use; or
+// false when there is none, and then the worker has ended.
+func (r *repeats[K, V]) due(now tier.Instant) (key K, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(r.order) > 0 && r.order[0].dead <= now {
+		r.remove(r.order[0])
+	}
+	for key := range r.keys {
+		return key, true
+	}
+	r.running = false
+	return key, false
+}
+
+// end is the end of a worker that leaves writes behind.
+func (r *repeats[K, V]) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.running = false
+}
+
+// hurry has the worker try once more at once and then end.
+func (r *repeats[K, V]) hurry() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closing = true
+	close(r.rush)
+}
+
+// last reports whether there is no more waiting between tries.
+func (r *repeats[K, V]) last() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.closing
+}
+
+// soonestDead is a heap of writes, the one that is of no more use the soonest first.
+type soonestDead[K comparable, V any] []*pending[K, V]
+
+func (h soonestDead[K, V]) Len() int           { return len(h) }
+func (h soonestDead[K, V]) Less(i, j int) bool { return h[i].dead < h[j].dead }
+func (h soonestDead[K, V]) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+func (h *soonestDead[K, V]) Push(x any) {
+	p := x.(*pending[K, V])
+	p.index = len(*h)
+	*h = append(*h, p)
+}
+
+func (h *soonestDead[K, V]) Pop() any {
+	old := *h
+	p := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	return p
+}
+
+// repeatLater keeps a write that a level failed to take, to be tried again. A value
+// that the level can never take has left nothing older there, so it is not.
+func (c *Cache[K, V]) repeatLater(i int, key K, w repeat[V], cause error) {
+	if errors.Is(cause, tier.ErrTooLarge) || errors.Is(cause, ErrClosed) && c.settings.Load().closed {
+		return
+	}
+	l := c.levels[i]
+	now := tier.Now()
+	forgot, start := l.repeats.put(key, w, now.Add(min(l.ttl, time.Duration(c.longest.Load()))))
+	if forgot {
+		l.counts.forgotten.Add(1)
+		c.log.warn("too many failed writes to remember; nothing that the tier holds from before is trusted", l.name,
+			fmt.Errorf("limits: %d to recover", l.repeats.max))
+		c.distrust(i, now)
+	}
+	if i == 0 {
+		c.retop()
+	}
+	if start {
+		if !c.life.begin() {
+			l.repeats.end()
+			return
+		}
+		go c.catchUp(i)
+	}
+}
+
+// settled notes that a write has reached a level, which overtakes one that had not.
+func (c *Cache[K, V]) settled(l *level[K, V], key K) {
+	if l.repeats.done(key) && l == c.levels[0] {
+		c.retop()
+	}
+}
+
+// catchUp tells a level of the writes that it lacks, until it has all, with a
+// growing wait after each failure.
+func (c *Cache[K, V]) catchUp(i int) {
+	defer c.life.end()
+	l := c.levels[i]
+	for failures := 1; ; {
+		c.pause(l, c.backoff.Wait(failures, draw()))
+		last := l.repeats.last()
+		err := c.catchUpOnce(l, &failures)
+		if err == nil {
+			if i == 0 {
+				c.retop()
+			}
+			return
+		}
+		c.levelFailed(l, "catch up", err)
+		failures++
+		if last {
+			l.repeats.end()
+			return
+		}
+	}
+}
+
+// catchUpOnce goes on until all is done or a try fails.
+func (c *Cache[K, V]) catchUpOnce(l *level[K, V], failures *int) error {
+	for {
+		key, ok := l.repeats.due(tier.Now())
+		if !ok {
+			return nil
+		}
+		if err := c.tryRepeat(l, key); err != nil {
+			return err
+		}
+		*failures = 0
+	}
+}
+
+// pause waits for the time between two tries, or until the cache is closing.
+func (c *Cache[K, V]) pause(l *level[K, V], d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-l.repeats.rush:
+	case <-c.base.Done():
+	}
+}
+
+// rushRepeats ends the waiting between tries.
+func (c *Cache[K, V]) rushRepeats() {
+	for _, l := range c.levels {
+		l.repeats.hurry()
+	}
+}
+
+// tryRepeat tries the key's write again in the key's turn.
+func (c *Cache[K, V]) tryRepeat(l *level[K, V], key K) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &PanicError{Value: p}
+		}
+	}()
+	w := c.table.beginRepeat(key)
+	defer w.endRepeat()
+	if err := w.shard.takeTurn(c.base, w.record); err != nil {
+		return err
+	}
+	defer w.shard.giveTurn(w.record)
+	r, ok := l.repeats.get(key)
+	if !ok {
+		return nil // overtaken
+	}
+	err = c.repeatAt(c.base, l, key, r)
+	if err == nil {
+		l.counts.repeated.Add(1)
+		c.settled(l, key)
+	}
+	return err
+}
+
+// repeatAt carries a write to its level. A level that does not take the entry but
+// lets it be deleted has nothing older left, which is enough.
+func (c *Cache[K, V]) repeatAt(ctx context.Context, l *level[K, V], key K, r repeat[V]) error {
+	if !r.conditional {
+		err := c.apply(ctx, l, key, r)
+		if err != nil && r.entry != nil {
+			err = c.apply(ctx, l, key, repeat[V]{})
+		}
+		return err
+	}
+	// A condition that does not hold any more is as good as done.
+	_, err := c.storeAt(ctx, l, key, r.entry, l.remaining(r.entry, tier.Now()), r.seen)
+	if err != nil {
+		_, err = c.storeAt(ctx, l, key, r.entry, 0, r.seen)
+	}
+	return err
+}

@@ -1,0 +1,110 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+
+	"github.com/terracecache/terrace/policy"
+	"github.com/terracecache/terrace/tier"
+)
+
+// finding is what a search of the tiers came to.
+type finding[V any] struct {
+	// hit is an entry to answer with, at level source; refresh is the policy's wish.
+	hit     *tier.Entry[V]
+	source  int
+	refresh bool
+	// reserve is the newest entry that is usable but not to be answered with unless
+	// a load fails, at level reserveSource.
+	reserve       *tier.Entry[V]
+	reserveSource int
+	// seen is what each level held, by index; nil where no level can tell.
+	seen []sighting
+}
+
+// sighting is what a level that can write on condition held when it was read.
+type sighting struct {
+	known   bool // it could be read
+	version tier.Version
+}
+
+// holdsNothing reports whether the level is known to be empty for the key.
+func (s sighting) holdsNothing() bool { return s.known && s.version == tier.Version{} }
+
+// asReserve returns the answer with the reserve.
+func (x *finding[V]) asReserve() answer[V] {
+	return answer[V]{entry: x.reserve, source: x.reserveSource}
+}
+
+// search reads the levels from..to in order and stops at the first entry that the
+// policy serves. With newerThan it serves only entries whose load began after that
+// one's: those that somebody else has refreshed (P3).
+func (c *Cache[K, V]) search(ctx context.Context, key K, from, to int, newerThan *tier.Entry[V], x *finding[V]) {
+	s := c.settings.Load()
+	for i := from; i < to; i++ {
+		e, seen := c.look(ctx, i, key)
+		if x.seen != nil {
+			x.seen[i] = seen
+		}
+		now := tier.Now()
+		if e == nil || now >= e.UsableUntil() {
+			continue
+		}
+		if newerThan != nil && e.LoadedAt() <= newerThan.LoadedAt().Add(sameLoad) {
+			continue
+		}
+		if d := s.decide(e, now); d != policy.Load {
+			x.hit, x.source, x.refresh = e, i, d == policy.Refresh
+			return
+		}
+		if x.reserve == nil || e.LoadedAt() > x.reserve.LoadedAt() {
+			x.reserve, x.reserveSource = e, i
+		}
+	}
+}
+
+// sameLoad is how far apart the beginnings of two loads must be to be told apart: a
+// time that went through another process comes back a little off.
+const sameLoad = 1e6 // 1 ms
+
+// look reads one level. A failure counts as a miss (W4, S2).
+func (c *Cache[K, V]) look(ctx context.Context, i int, key K) (e *tier.Entry[V], seen sighting) {
+	l := c.levels[i]
+	if w, ok := l.repeats.get(key); ok {
+		// The level could not be told of a write; the write is the truth.
+		return w.entry, sighting{}
+	}
+	err := l.bounded(ctx, func(ctx context.Context) (err error) {
+		if l.swap != nil {
+			e, seen.version, err = l.swap.GetVersion(ctx, key)
+		} else {
+			e, err = l.store.Get(ctx, key)
+		}
+		return err
+	})
+	switch {
+	case err == nil:
+		seen.known = true
+	case errors.Is(err, tier.ErrUnreadable):
+		seen.known = true
+		l.counts.unreadable.Add(1)
+		c.log.warn("unreadable entry counts as a miss and is overwritten", l.name, err)
+		return nil, seen
+	default:
+		c.levelFailed(l, "get", err)
+		return nil, sighting{}
+	}
+	if e != nil && e.LoadedAt() < tier.Instant(l.floor.Load()) {
+		return nil, seen
+	}
+	return e, seen
+}
+
+// levelFailed counts and logs the failure of a level.
+func (c *Cache[K, V]) levelFailed(l *level[K, V], op string, err error) {
+	if errors.Is(err, ErrClosed) && c.settings.Load().closed {
+		return
+	}
+	l.counts.errors.Add(1)
+	c.log.warn("tier failed to "+op, l.name, err)
+}

@@ -1,0 +1,335 @@
+package coordinator
+
+import (
+	"context"
+	"hash/maphash"
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// table holds a record for each key that something is under way for: a flight, a
+// write, a repeated write. A key at rest has none (L5). Its locks are held for a few
+// instructions only, never across a loader or a call of a remote store (L6).
+//
+// It is also where the fence stands (W1). A write (Set, Delete, Expire, Clear)
+// fences and detaches the key's flight when it begins and again when it ends. A
+// fenced flight answers those who wait for it, but stores nothing; a detached flight
+// is joined by nobody, so a read that begins after the write returned starts anew.
+// A flight stores only while it holds the key's turn and is not fenced, and a write
+// waits for the turn, so what a flight had begun to store is overwritten by the
+// write that fenced it.
+type table[K comparable, V any] struct {
+	cache    *Cache[K, V]
+	seed     maphash.Seed
+	shards   []shard[K, V]
+	clearing atomic.Int32 // Clears under way: flights that begin meanwhile are born fenced
+}
+
+type shard[K comparable, V any] struct {
+	mu      sync.Mutex
+	records map[K]*record[K, V] // nil when there are none
+	peak    int                 // most records since the map was made
+	_       [64]byte            // keeps neighbours' locks off this cache line
+}
+
+// record is guarded by its shard's mu.
+type record[K comparable, V any] struct {
+	refs    int           // flights, writes and repeated writes that need the record
+	flight  *flight[K, V] // the one to join; nil when there is none
+	writers int           // writes under way or waiting for the turn
+	busy    bool          // somebody has the turn to write the tiers
+	line    line          // those who wait for the turn
+}
+
+// roomyMap is how many records a shard's map may have held and still be kept when
+// it is empty. Go's maps never shrink, so a larger one is let go.
+const roomyMap = 64
+
+func newTable[K comparable, V any](c *Cache[K, V]) *table[K, V] {
+	n := 16
+	for n < 8*runtime.GOMAXPROCS(0) {
+		n *= 2
+	}
+	return &table[K, V]{cache: c, seed: maphash.MakeSeed(), shards: make([]shard[K, V], n)}
+}
+
+func (t *table[K, V]) shard(key K) *shard[K, V] {
+	return &t.shards[maphash.Comparable(t.seed, key)&uint64(len(t.shards)-1)]
+}
+
+// hold returns the key's record, made where there is none, and counts the caller as
+// one who needs it. The shard's lock is held.
+func (s *shard[K, V]) hold(key K) *record[K, V] {
+	r := s.records[key]
+	if r == nil {
+		if s.records == nil {
+			s.records = make(map[K]*record[K, V])
+		}
+		r = new(record[K, V])
+		s.records[key] = r
+		s.peak = max(s.peak, len(s.records))
+	}
+	r.refs++
+	return r
+}
+
+// drop is the end of a hold. The shard's lock is held.
+func (s *shard[K, V]) drop(key K, r *record[K, V]) {
+	if r.refs--; r.refs > 0 {
+		return
+	}
+	delete(s.records, key)
+	if len(s.records) == 0 && s.peak > roomyMap {
+		s.records, s.peak = nil, 0
+	}
+}
+
+// join returns the key's flight and false when there is one to join, or else a new
+// flight and true; whoever gets a new one must bring it to its end.
+func (t *table[K, V]) join(key K) (f *flight[K, V], leader bool) {
+	s := t.shard(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.hold(key)
+	if r.flight != nil {
+		r.refs--
+		r.flight.wanted()
+		return r.flight, false
+	}
+	return t.launch(s, r, key), true
+}
+
+// refreshing reports whether the key has a flight, and starts one when there is
+// none and permit agrees.
+func (t *table[K, V]) refreshing(key K, permit func() bool) (f *flight[K, V], flying bool) {
+	s := t.shard(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.records[key]; r != nil && r.flight != nil {
+		return nil, true
+	}
+	if !permit() {
+		return nil, false
+	}
+	return t.launch(s, s.hold(key), key), true
+}
+
+func (t *table[K, V]) launch(s *shard[K, V], r *record[K, V], key K) *flight[K, V] {
+	f := &flight[K, V]{
+		cache:  t.cache,
+		key:    key,
+		shard:  s,
+		record: r,
+		fenced: r.writers > 0 || t.clearing.Load() > 0,
+	}
+	f.node.owner = f
+	r.flight = f
+	return f
+}
+
+// land ends a flight with its answer and reports whether this call was the one
+// that did.
+func (t *table[K, V]) land(f *flight[K, V], a answer[V]) bool {
+	s := f.shard
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.landed {
+		return false
+	}
+	f.landed = true
+	f.answer = a
+	if f.done != nil {
+		close(f.done)
+	}
+	if f.record.flight == f {
+		f.record.flight = nil
+	}
+	s.drop(f.key, f.record)
+	return true
+}
+
+// claim gives the flight the key's turn to write the tiers, unless a write
+// overlapped with it or somebody has the turn.
+func (f *flight[K, V]) claim() bool {
+	s := f.shard
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.fenced || f.record.busy {
+		return false
+	}
+	f.record.busy = true
+	return true
+}
+
+// claimWait is claim that waits for the turn.
+func (f *flight[K, V]) claimWait(ctx context.Context) bool {
+	if f.shard.takeTurn(ctx, f.record) != nil {
+		return false
+	}
+	if f.isFenced() {
+		f.shard.giveTurn(f.record)
+		return false
+	}
+	return true
+}
+
+// isFenced reports whether a write overlapped with the flight.
+func (f *flight[K, V]) isFenced() bool {
+	f.shard.mu.Lock()
+	defer f.shard.mu.Unlock()
+	return f.fenced
+}
+
+// abandon fences a flight whose load is given up, and detaches it.
+func (f *flight[K, V]) abandon() {
+	f.shard.mu.Lock()
+	defer f.shard.mu.Unlock()
+	f.fenced = true
+	if f.record.flight == f {
+		f.record.flight = nil
+	}
+}
+
+// fence keeps the record's flight from storing and from being joined. The shard's
+// lock is held.
+func (r *record[K, V]) fence() {
+	if r.flight != nil {
+		r.flight.fenced = true
+		r.flight = nil
+	}
+}
+
+// write is a Set, Delete or Expire of one key, from before it waits for its turn
+// until its end.
+type write[K comparable, V any] struct {
+	key    K
+	shard  *shard[K, V]
+	record *record[K, V]
+}
+
+// beginWrite puts up the fence.
+func (t *table[K, V]) beginWrite(key K) write[K, V] {
+	s := t.shard(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.hold(key)
+	r.writers++
+	r.fence()
+	return write[K, V]{key: key, shard: s, record: r}
+}
+
+// end puts up the fence for the flights that began meanwhile, and lets go.
+func (w write[K, V]) end() {
+	w.shard.mu.Lock()
+	defer w.shard.mu.Unlock()
+	w.record.writers--
+	w.record.fence()
+	w.shard.drop(w.key, w.record)
+}
+
+// beginRepeat holds the key's record for a write that is tried again. Its fence
+// stood when it was first tried.
+func (t *table[K, V]) beginRepeat(key K) write[K, V] {
+	s := t.shard(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return write[K, V]{key: key, shard: s, record: s.hold(key)}
+}
+
+// endRepeat ends what beginRepeat began.
+func (w write[K, V]) endRepeat() {
+	w.shard.mu.Lock()
+	defer w.shard.mu.Unlock()
+	w.shard.drop(w.key, w.record)
+}
+
+// takeTurn waits for the key's turn to write the tiers. It is no lock that a reader
+// would ever wait for, and no other key's writers do.
+func (s *shard[K, V]) takeTurn(ctx context.Context, r *record[K, V]) error {
+	s.mu.Lock()
+	if r.busy {
+		return r.line.wait(ctx, &s.mu, r.passTurn)
+	}
+	r.busy = true
+	s.mu.Unlock()
+	return nil
+}
+
+func (s *shard[K, V]) giveTurn(r *record[K, V]) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.passTurn()
+}
+
+func (r *record[K, V]) passTurn() {
+	if !r.line.next() {
+		r.busy = false
+	}
+}
+
+// beginClear puts up the fence for all keys.
+func (t *table[K, V]) beginClear() {
+	t.clearing.Add(1)
+	t.fenceAll()
+}
+
+// endClear puts it up for the flights that began meanwhile.
+func (t *table[K, V]) endClear() {
+	t.clearing.Add(-1)
+	t.fenceAll()
+}
+
+// settle waits for those who have the turn of a key now. Behind the fence that
+// beginClear has put up, none of them but a Set that runs beside the Clear can be
+// followed by another.
+func (t *table[K, V]) settle(ctx context.Context) error {
+	for i := range t.shards {
+		s := &t.shards[i]
+		var busy []write[K, V]
+		s.mu.Lock()
+		for key, r := range s.records {
+			if r.busy {
+				r.refs++
+				busy = append(busy, write[K, V]{key: key, shard: s, record: r})
+			}
+		}
+		s.mu.Unlock()
+		var err error
+		for _, w := range busy {
+			if err == nil {
+				if err = s.takeTurn(ctx, w.record); err == nil {
+					s.giveTurn(w.record)
+				}
+			}
+			w.endRepeat()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *table[K, V]) fenceAll() {
+	for i := range t.shards {
+		s := &t.shards[i]
+		s.mu.Lock()
+		for _, r := range s.records {
+			r.fence()
+		}
+		s.mu.Unlock()
+	}
+}
+
+// len returns the number of records.
+func (t *table[K, V]) len() int {
+	n := 0
+	for i := range t.shards {
+		s := &t.shards[i]
+		s.mu.Lock()
+		n += len(s.records)
+		s.mu.Unlock()
+	}
+	return n
+}
