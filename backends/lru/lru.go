@@ -9,12 +9,11 @@ package lru
 import (
 	"context"
 	"fmt"
-	"hash/maphash"
 	"math/bits"
-	"reflect"
 	"runtime"
 	"time"
 
+	"github.com/terracecache/terrace/backends/internal/key"
 	"github.com/terracecache/terrace/tier"
 )
 
@@ -64,8 +63,7 @@ func (o Options) shards() int {
 // can be cleared and measured.
 type Store[K comparable, V any] struct {
 	shards   []*shard[K, V] // at least one
-	seed     maphash.Seed
-	dynamic  bool // a K can hold what cannot be compared
+	keys     key.Hasher[K]
 	capacity int
 	invalid  error
 }
@@ -80,8 +78,7 @@ func New[K comparable, V any](capacity int) *Store[K, V] {
 // all other methods answer with the same error.
 func NewWith[K comparable, V any](o Options) *Store[K, V] {
 	s := &Store[K, V]{
-		seed:     maphash.MakeSeed(),
-		dynamic:  holdsInterface(reflect.TypeFor[K]()),
+		keys:     key.NewHasher[K](),
 		capacity: o.Capacity,
 		invalid:  o.Validate(),
 	}
@@ -108,7 +105,7 @@ func (s *Store[K, V]) Local() bool { return true }
 
 // Get implements [tier.Store]. It does not allocate.
 func (s *Store[K, V]) Get(_ context.Context, key K) (*tier.Entry[V], error) {
-	if s.dynamic && !isComparable(key) {
+	if !s.keys.Comparable(key) {
 		return nil, tier.ErrBadKey
 	}
 	entry, open := s.shard(key).get(key)
@@ -124,7 +121,7 @@ func (s *Store[K, V]) Set(ctx context.Context, key K, entry *tier.Entry[V], ttl 
 	if ttl <= 0 || entry == nil {
 		return s.Delete(ctx, key)
 	}
-	if s.dynamic && !isComparable(key) || key != key { //nolint:staticcheck // NaN
+	if !s.keys.Storable(key) {
 		return tier.ErrBadKey
 	}
 	if ttl != tier.Forever {
@@ -138,7 +135,7 @@ func (s *Store[K, V]) Set(ctx context.Context, key K, entry *tier.Entry[V], ttl 
 
 // Delete implements [tier.Store].
 func (s *Store[K, V]) Delete(_ context.Context, key K) error {
-	if s.dynamic && !isComparable(key) {
+	if !s.keys.Comparable(key) {
 		return tier.ErrBadKey
 	}
 	if !s.shard(key).remove(key) {
@@ -190,27 +187,6 @@ func (s *Store[K, V]) shard(key K) *shard[K, V] {
 	}
 	// The high half of hash × n is spread over [0,n) as evenly as the hash is over
 	// its range, for any n and without a division.
-	i, _ := bits.Mul64(maphash.Comparable(s.seed, key), uint64(len(s.shards)))
+	i, _ := bits.Mul64(s.keys.Hash(key), uint64(len(s.shards)))
 	return s.shards[i]
 }
-
-func holdsInterface(t reflect.Type) bool {
-	switch t.Kind() {
-	case reflect.Interface:
-		return true
-	case reflect.Array:
-		return holdsInterface(t.Elem())
-	case reflect.Struct:
-		for i := range t.NumField() {
-			if holdsInterface(t.Field(i).Type) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// isComparable is a function of its own because its parameter escapes.
-//
-//go:noinline
-func isComparable[K comparable](key K) bool { return reflect.ValueOf(&key).Elem().Comparable() }
