@@ -160,7 +160,7 @@ type level[K comparable, V any] struct {
 	ttl     time.Duration // Forever where there is no bound
 	timeout time.Duration
 
-	// floor is the Instant before which nothing in the tier is trusted: what a
+	// floor is the Instant up to which nothing in the tier is trusted: what a
 	// Clear that failed, or a failed write that had to be forgotten, left there.
 	floor   atomic.Int64
 	repeats *repeats[K, V]

@@ -21,27 +21,33 @@ func (c *Cache[K, V]) Clear(ctx context.Context) error {
 	}
 	c.table.beginClear()
 	defer c.table.endClear()
-	for _, l := range c.levels {
+	// Those who are writing end first; what they leave behind to be tried again is
+	// from before. While a level is not trusted it is as if it were empty, so that
+	// what it lacks can be forgotten; then whoever has begun to try it ends.
+	err := c.table.settle(ctx)
+	floors := make([]tier.Instant, len(c.levels))
+	for i, l := range c.levels {
+		floors[i] = tier.Now()
+		c.distrust(i, floors[i])
 		l.repeats.forgetAll()
 	}
-	if err := c.table.settle(ctx); err != nil {
-		for i := range c.levels {
-			c.distrust(i, tier.Now())
-		}
+	if err == nil {
+		err = c.table.settle(ctx)
+	}
+	if err != nil {
 		return fmt.Errorf("terrace: cache %q: clear: waiting for writes under way: %w", c.name, err)
 	}
 	return c.eachUp("clear", func(i int, l *level[K, V]) error {
-		floor := l.floor.Load()
-		err := error(errors.ErrUnsupported)
-		if l.clear != nil {
-			err = l.clear.Clear(ctx)
+		if l.clear == nil {
+			return errors.ErrUnsupported
 		}
-		if err != nil {
-			c.distrust(i, tier.Now())
-		} else if l.floor.CompareAndSwap(floor, noFloor) && i == 0 {
+		if err := l.clear.Clear(ctx); err != nil {
+			return err
+		}
+		if l.floor.CompareAndSwap(int64(floors[i]), noFloor) && i == 0 {
 			c.retop()
 		}
-		return err
+		return nil
 	})
 }
 

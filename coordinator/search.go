@@ -94,7 +94,7 @@ func (c *Cache[K, V]) look(ctx context.Context, i int, key K) (e *tier.Entry[V],
 		c.levelFailed(l, "get", err)
 		return nil, sighting{}
 	}
-	if e != nil && e.LoadedAt() < tier.Instant(l.floor.Load()) {
+	if e != nil && e.LoadedAt() <= tier.Instant(l.floor.Load()) {
 		return nil, seen
 	}
 	return e, seen
