@@ -1,0 +1,297 @@
+// Package ristretto is a tier in this process's memory, bounded by cost:
+// dgraph-io/ristretto, which admits what is used often (TinyLFU) and evicts by
+// sampled LFU.
+//
+// Ristretto queues the writes of new keys, drops some, and forgets that it was told
+// of others, so by itself it can give back an older value after a Set, or a value
+// after its Delete. The [Store] keeps each write at hand until Ristretto has worked
+// it off and what came of it has been checked (see overlay.go), so a read gives the
+// last value written, or nothing.
+package ristretto
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/dgraph-io/ristretto/v2"
+	"github.com/terracecache/terrace/backends/internal/key"
+	"github.com/terracecache/terrace/tier"
+)
+
+// Options are what [New] is told. MaxCost must be set.
+type Options[K comparable, V any] struct {
+	// MaxCost is the most that the entries may cost together, in the unit of Cost;
+	// at least 1.
+	MaxCost int64
+
+	// Cost returns what an entry costs; less than 1 counts as 1. It may be called
+	// concurrently. Nil: an estimate in bytes, which counts an entry's own memory, a
+	// string key, and a value that is a string or bytes. It does not see what other
+	// values point to: give a Cost where that is much.
+	Cost func(key K, entry *tier.Entry[V]) int64
+
+	// NumCounters is how many keys' use is counted to decide what to admit; ten for
+	// each entry held is good. A counter takes about 3 bytes. Zero: from MaxCost,
+	// between 1 thousand and 4 million.
+	NumCounters int64
+
+	// Hash returns a key's hash. Keys with one hash take turns in one place, so a
+	// bad one costs hits, nothing else. Nil: the runtime's hash of the key.
+	Hash func(K) uint64
+}
+
+// Validate returns what is wrong with the options, or nil.
+func (o Options[K, V]) Validate() error {
+	switch {
+	case o.MaxCost < 1:
+		return fmt.Errorf("ristretto: MaxCost %d: want the most that the entries may cost together, at least 1", o.MaxCost)
+	case o.NumCounters < 0 || o.NumCounters > maxCounters:
+		return fmt.Errorf("ristretto: NumCounters %d: want at most %d, or zero to leave it to the store", o.NumCounters, maxCounters)
+	}
+	return nil
+}
+
+const maxCounters = 1 << 32
+
+func (o Options[K, V]) counters() int64 {
+	const least, most = 1 << 10, 1 << 22
+	switch {
+	case o.NumCounters > 0:
+		return o.NumCounters
+	case o.Cost == nil:
+		return min(max(o.MaxCost/entryCost*10, least), most)
+	case o.MaxCost > most/10:
+		return most
+	default:
+		return max(10*o.MaxCost, least)
+	}
+}
+
+// Store is an in-memory [tier.Store] bounded by cost. Besides, it can be cleared
+// and measured.
+type Store[K comparable, V any] struct {
+	keys    key.Hasher[K]
+	hash    func(K) uint64
+	cost    func(K, *tier.Entry[V]) int64
+	maxCost int64
+	invalid error
+
+	// Ristretto's Close races with its Get. A read holds one of the gates, Close all.
+	gates   [gates]gate
+	closed  atomic.Bool         // set under all shards' locks
+	cache   *cache[K, V]        // nil when Close is done with it
+	shards  [shards]shard[K, V] // what is not settled yet
+	room    *sync.Cond          // broadcast when queued falls
+	queued  atomic.Int64        // writes given to Ristretto since it was last waited for
+	dirty   atomic.Int64        // records in the shards; above zero while a settler runs
+	settler sync.WaitGroup
+
+	clearing   atomic.Bool
+	entries    atomic.Int64
+	evictions  atomic.Int64
+	rejections atomic.Int64
+}
+
+type cache[K comparable, V any] = ristretto.Cache[uint64, *item[K, V]]
+
+// item is what Ristretto holds under a key's hash. It is the key that tells whose
+// entry it is: Ristretto itself does not keep keys.
+type item[K comparable, V any] struct {
+	key   K
+	entry *tier.Entry[V] // nil: the key was deleted; never given to Ristretto
+	cost  int64
+	state atomic.Int32 // of how Usage counts it
+}
+
+const (
+	uncounted int32 = iota
+	counted
+	gone
+)
+
+// gates is how many cache lines reads spread over, so that cores do not contend.
+const gates = 64
+
+type gate struct {
+	sync.RWMutex
+	_ [64]byte
+}
+
+// New returns a store. If the options are wrong, [Store.Validate] tells so, and all
+// other methods answer with the same error.
+func New[K comparable, V any](o Options[K, V]) *Store[K, V] {
+	s := &Store[K, V]{
+		keys:    key.NewHasher[K](),
+		hash:    o.Hash,
+		cost:    o.Cost,
+		maxCost: o.MaxCost,
+		room:    sync.NewCond(new(sync.Mutex)),
+		invalid: o.Validate(),
+	}
+	if s.hash == nil {
+		s.hash = s.keys.Hash
+	}
+	if s.cost == nil {
+		s.cost = estimate[K, V]
+	}
+	if s.invalid == nil {
+		s.cache, s.invalid = ristretto.NewCache(&ristretto.Config[uint64, *item[K, V]]{
+			NumCounters:        o.counters(),
+			MaxCost:            o.MaxCost,
+			BufferItems:        64,
+			IgnoreInternalCost: true, // Cost has its own unit, and estimate counts it
+			KeyToHash:          func(hash uint64) (uint64, uint64) { return hash, 0 },
+			OnEvict:            s.onEvict,
+			OnExit:             s.onExit,
+		})
+	}
+	s.closed.Store(s.invalid != nil)
+	return s
+}
+
+// Validate returns what is wrong with the options, or nil.
+func (s *Store[K, V]) Validate() error { return s.invalid }
+
+// Local implements [tier.Local].
+func (s *Store[K, V]) Local() bool { return true }
+
+// Get implements [tier.Store]. It does not allocate.
+func (s *Store[K, V]) Get(_ context.Context, key K) (*tier.Entry[V], error) {
+	if !s.keys.Comparable(key) {
+		return nil, tier.ErrBadKey
+	}
+	hash := s.hash(key)
+	gate := &s.gates[rand.Uint32()%gates]
+	gate.RLock()
+	defer gate.RUnlock()
+	if s.closed.Load() {
+		return nil, s.closedError()
+	}
+	// First what is not settled: in the other order a record could be dropped between
+	// the two looks, after Ristretto showed an older value.
+	if it := s.shard(hash).find(key); it != nil {
+		return it.entry, nil
+	}
+	if it, ok := s.cache.Get(hash); ok && it.key == key {
+		return it.entry, nil
+	}
+	return nil, nil
+}
+
+// Set implements [tier.Store]. The entry may be given up at once when what is there
+// is used more often, and is when it costs more than MaxCost: that is no error, and
+// counted in Usage. A key that does not equal itself (NaN) is a [tier.ErrBadKey].
+func (s *Store[K, V]) Set(ctx context.Context, key K, entry *tier.Entry[V], ttl time.Duration) error {
+	if ttl <= 0 || entry == nil {
+		return s.Delete(ctx, key)
+	}
+	if !s.keys.Storable(key) {
+		return tier.ErrBadKey
+	}
+	now := tier.Now()
+	entry = entry.Capped(now.Add(ttl))
+	cost := max(1, s.cost(key, entry))
+	if cost > s.maxCost {
+		s.rejections.Add(1)
+		return s.Delete(ctx, key)
+	}
+	if entry.UsableUntil() <= now {
+		return s.Delete(ctx, key)
+	}
+	return s.write(&item[K, V]{key: key, entry: entry, cost: cost})
+}
+
+// Delete implements [tier.Store].
+func (s *Store[K, V]) Delete(_ context.Context, key K) error {
+	switch {
+	case !s.keys.Comparable(key):
+		return tier.ErrBadKey
+	case s.closed.Load():
+		return s.closedError()
+	case !s.keys.Storable(key):
+		return nil // nothing can be there
+	}
+	return s.write(&item[K, V]{key: key})
+}
+
+// Usage implements [tier.Measurer]. Entries and Cost lag behind the last writes.
+// Rejections counts the writes of which nothing was left when they had settled.
+func (s *Store[K, V]) Usage() tier.Usage {
+	u := tier.Usage{
+		MaxEntries: -1,
+		MaxCost:    s.maxCost,
+		Evictions:  s.evictions.Load(),
+		Rejections: s.rejections.Load(),
+	}
+	gate := &s.gates[0]
+	gate.RLock()
+	defer gate.RUnlock()
+	if !s.closed.Load() {
+		u.Entries = max(0, s.entries.Load())
+		u.Cost = s.maxCost - s.cache.RemainingCost()
+	}
+	return u
+}
+
+// Clear implements [tier.Clearer]. It waits for no reader, and writers wait for it.
+func (s *Store[K, V]) Clear(context.Context) error {
+	s.lockShards()
+	defer s.unlockShards()
+	if s.closed.Load() {
+		return s.closedError()
+	}
+	for i := range s.shards {
+		s.shards[i].bury()
+	}
+	s.clearing.Store(true)
+	s.cache.Clear()
+	s.clearing.Store(false)
+	return nil
+}
+
+// Close implements [tier.Store]. It waits until what was written has settled, which
+// takes milliseconds, and ends all goroutines.
+func (s *Store[K, V]) Close() error {
+	s.lockShards()
+	first := !s.closed.Swap(true)
+	s.unlockShards()
+	s.wakeWriters()
+	s.settler.Wait()
+	for i := range s.gates {
+		s.gates[i].Lock()
+		defer s.gates[i].Unlock()
+	}
+	if first {
+		s.cache.Close()
+		s.cache = nil
+		s.entries.Store(0)
+	}
+	return nil
+}
+
+// closedError returns the answer of a store that is closed or never was right.
+func (s *Store[K, V]) closedError() error {
+	if s.invalid != nil {
+		return s.invalid
+	}
+	return tier.ErrClosed
+}
+
+// onEvict is called by Ristretto for what had to make room, what expired, and what
+// was cleared.
+func (s *Store[K, V]) onEvict(i *ristretto.Item[*item[K, V]]) {
+	if i.Value != nil && i.Expiration.IsZero() && !s.clearing.Load() {
+		s.evictions.Add(1)
+	}
+}
+
+// onExit is called by Ristretto for each item that it lets go of, and for nil.
+func (s *Store[K, V]) onExit(it *item[K, V]) {
+	if it != nil && it.state.Swap(gone) == counted {
+		s.entries.Add(-1)
+	}
+}
