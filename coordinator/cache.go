@@ -55,7 +55,7 @@ func New[K comparable, V any](o Options[K, V]) (*Cache[K, V], error) {
 		log:        newEventLog(o.Logger, o.name()),
 		flights:    gate{max: limits.Flights},
 		background: gate{max: limits.Background},
-		cooldowns:  newCooldowns[K](o.Backoff),
+		cooldowns:  newCooldowns[K](o.Backoff, limits.LoadTimeout),
 		counts:     newCounts(len(o.Tiers)),
 		life:       newLife(),
 	}

@@ -15,6 +15,7 @@ import (
 // bounded; beyond it an arbitrary one is forgotten, which costs one load too many.
 type cooldowns[K comparable] struct {
 	backoff policy.Backoff
+	memory  time.Duration // how long past its wait a failure counts as one in a row
 
 	some atomic.Bool // there are keys; spares the lock where there are none
 
@@ -28,14 +29,12 @@ type cooldown struct {
 	forget   tier.Instant // when the failures no longer count as in a row
 }
 
-const (
-	maxCooldowns = 1 << 16
-	// cooldownMemory is how many waits longer than its own a failure is remembered.
-	cooldownMemory = 4
-)
+const maxCooldowns = 1 << 16
 
-func newCooldowns[K comparable](b policy.Backoff) *cooldowns[K] {
-	return &cooldowns[K]{backoff: b}
+// newCooldowns is told how long a load may take, as the next failure may come so
+// much later than its try began.
+func newCooldowns[K comparable](b policy.Backoff, load time.Duration) *cooldowns[K] {
+	return &cooldowns[K]{backoff: b, memory: addDurations(load, time.Minute)}
 }
 
 // active reports whether the key is not to be loaded now.
@@ -63,7 +62,7 @@ func (c *cooldowns[K]) failed(key K, now tier.Instant) {
 	cool.failures++
 	wait := c.backoff.Wait(cool.failures, draw())
 	cool.until = now.Add(wait)
-	cool.forget = cool.until.Add(cooldownMemory*wait + time.Second)
+	cool.forget = cool.until.Add(c.memory)
 	c.keys[key] = cool
 	c.sweep(key, now)
 }

@@ -120,9 +120,6 @@ func (c *Cache[K, V]) run(ctx context.Context, f *flight[K, V], load loading[K, 
 	case c.coolsDown(f, &x):
 		c.finish(f, x.asReserve())
 	default:
-		if x.reserve == nil {
-			x.reserve = refreshing
-		}
 		c.doLoad(ctx, f, load, &x, refreshing != nil)
 	}
 	done = true

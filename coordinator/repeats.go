@@ -65,9 +65,9 @@ func (r *repeats[K, V]) get(key K) (repeat[V], bool) {
 	return p.write, true
 }
 
-// put keeps a write as the newest of its key. It reports whether another had to be
-// forgotten, and whether a worker has to be started.
-func (r *repeats[K, V]) put(key K, w repeat[V], dead tier.Instant) (forgot, start bool) {
+// put keeps a write as the newest of its key, and reports whether a worker has to
+// be started. It calls forget before it forgets another write.
+func (r *repeats[K, V]) put(key K, w repeat[V], dead tier.Instant, forget func()) (start bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if p := r.keys[key]; p != nil {
@@ -78,14 +78,14 @@ func (r *repeats[K, V]) put(key K, w repeat[V], dead tier.Instant) (forgot, star
 		r.keys[key] = p
 		heap.Push(&r.order, p)
 		if len(r.keys) > r.max {
+			forget()
 			r.remove(r.order[0])
-			forgot = true
 		}
 	}
 	r.count.Store(int64(len(r.keys)))
 	start = !r.running
 	r.running = true
-	return forgot, start
+	return start
 }
 
 // replace changes the write of a key that has one.
@@ -198,13 +198,12 @@ func (c *Cache[K, V]) repeatLater(i int, key K, w repeat[V], cause error) {
 	}
 	l := c.levels[i]
 	now := tier.Now()
-	forgot, start := l.repeats.put(key, w, now.Add(min(l.ttl, time.Duration(c.longest.Load()))))
-	if forgot {
+	start := l.repeats.put(key, w, now.Add(min(l.ttl, time.Duration(c.longest.Load()))), func() {
+		c.distrust(i, now)
 		l.counts.forgotten.Add(1)
 		c.log.warn("too many failed writes to remember; nothing that the tier holds from before is trusted", l.name,
 			fmt.Errorf("limits: %d to recover", l.repeats.max))
-		c.distrust(i, now)
-	}
+	})
 	if i == 0 {
 		c.retop()
 	}

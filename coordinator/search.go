@@ -15,7 +15,9 @@ type finding[V any] struct {
 	source  int
 	refresh bool
 	// reserve is the newest entry that is usable but not to be answered with unless
-	// a load fails, at level reserveSource.
+	// a load fails, at level reserveSource. It is always one that the flight itself
+	// has found: what a reader found before may have been deleted before the flight
+	// began.
 	reserve       *tier.Entry[V]
 	reserveSource int
 	// seen is what each level held, by index; nil where no level can tell.
@@ -50,12 +52,11 @@ func (c *Cache[K, V]) search(ctx context.Context, key K, from, to int, newerThan
 		if e == nil || now >= e.UsableUntil() {
 			continue
 		}
-		if newerThan != nil && e.LoadedAt() <= newerThan.LoadedAt().Add(sameLoad) {
-			continue
-		}
-		if d := s.decide(e, now); d != policy.Load {
-			x.hit, x.source, x.refresh = e, i, d == policy.Refresh
-			return
+		if newerThan == nil || e.LoadedAt() > newerThan.LoadedAt().Add(sameLoad) {
+			if d := s.decide(e, now); d != policy.Load {
+				x.hit, x.source, x.refresh = e, i, d == policy.Refresh
+				return
+			}
 		}
 		if x.reserve == nil || e.LoadedAt() > x.reserve.LoadedAt() {
 			x.reserve, x.reserveSource = e, i

@@ -82,6 +82,8 @@ func (c *Cache[K, V]) withdraw(ctx context.Context, key K, from int) {
 		if err != nil {
 			c.levelFailed(l, "delete", err)
 			c.repeatLater(i, key, repeat[V]{}, err)
+		} else {
+			c.settled(l, key)
 		}
 	}
 }

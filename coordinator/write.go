@@ -47,6 +47,10 @@ func (c *Cache[K, V]) Delete(ctx context.Context, key K) error {
 // Without such windows it is Delete.
 func (c *Cache[K, V]) Expire(ctx context.Context, key K) error {
 	return c.write(ctx, key, "expire", func() error {
+		if c.table.clearing.Load() > 0 {
+			// What is read now and written back could outlive the Clear.
+			return c.writeAll(ctx, key, "expire", repeat[V]{})
+		}
 		now := tier.Now()
 		return c.eachUp("expire", func(i int, l *level[K, V]) error {
 			err := l.bounded(ctx, func(ctx context.Context) error { return c.expireAt(ctx, l, key, now) })
