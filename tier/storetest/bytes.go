@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/terracecache/terrace/tier"
+	"github.com/terracecache/terrace/tier/codec"
 )
 
 // BytesOptions are what [TestBytesWith] can be told.
@@ -40,11 +41,19 @@ func TestBytes(t *testing.T, newBytes func(t testing.TB) tier.Bytes) {
 
 // TestBytesWith is [TestBytes] with options.
 func TestBytesWith(t *testing.T, newBytes func(t testing.TB) tier.Bytes, o BytesOptions) {
-	s := bytesSuite{newBytes: newBytes, BytesOptions: o}
-	if s.Sleep == nil {
-		s.Sleep = time.Sleep
-	}
+	s := newBytesSuite(newBytes, o)
 	runChecks(t, o.Virtual, s, bytesChecks)
+	t.Run("encoded", func(t *testing.T) {
+		runChecks(t, o.Virtual, s, encodedChecks)
+		TestStoreWith(t, s.encoded(codec.String()), s.encodedOptions())
+	})
+}
+
+func newBytesSuite(newBytes func(t testing.TB) tier.Bytes, o BytesOptions) bytesSuite {
+	if o.Sleep == nil {
+		o.Sleep = time.Sleep
+	}
+	return bytesSuite{newBytes: newBytes, BytesOptions: o}
 }
 
 type bytesSuite struct {
