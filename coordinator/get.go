@@ -129,7 +129,7 @@ func (c *Cache[K, V]) fly(ctx context.Context, key K, load loading[K, V], s *set
 	switch {
 	case s.closed:
 		a.err = ErrClosed
-	case key != key: //nolint:staticcheck // NaN, alone or inside a struct, can be looked up nowhere
+	case !c.table.keys.Storable(key):
 		a.err = tier.ErrBadKey
 	default:
 		a, joined = c.board(ctx, key, load)

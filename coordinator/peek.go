@@ -13,7 +13,7 @@ func (c *Cache[K, V]) Peek(ctx context.Context, key K) (Result[V], error) {
 	if c.settings.Load().closed {
 		return Result[V]{}, ErrClosed
 	}
-	if key != key { //nolint:staticcheck // NaN, alone or inside a struct
+	if !c.table.keys.Storable(key) {
 		return Result[V]{}, tier.ErrBadKey
 	}
 	for i := range c.levels {

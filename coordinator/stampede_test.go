@@ -277,6 +277,7 @@ func TestStampedeFigure5StaleWhileRevalidate(t *testing.T) {
 		timed(1, originLatency) // cold
 		time.Sleep(500 * time.Millisecond)
 		many(200, func(int) { timed(1, 0) })
+		synctest.Wait()
 		wantCalls(t, &o, 2)
 		time.Sleep(originLatency)
 		synctest.Wait()

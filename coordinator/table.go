@@ -2,10 +2,11 @@ package coordinator
 
 import (
 	"context"
-	"hash/maphash"
 	"runtime"
 	"sync"
 	"sync/atomic"
+
+	"github.com/terracecache/terrace/tier"
 )
 
 // table holds a record for each key that something is under way for: a flight, a
@@ -21,7 +22,7 @@ import (
 // write that fenced it.
 type table[K comparable, V any] struct {
 	cache    *Cache[K, V]
-	seed     maphash.Seed
+	keys     tier.Hasher[K]
 	shards   []shard[K, V]
 	clearing atomic.Int32 // Clears under way: flights that begin meanwhile are born fenced
 }
@@ -51,11 +52,11 @@ func newTable[K comparable, V any](c *Cache[K, V]) *table[K, V] {
 	for n < 8*runtime.GOMAXPROCS(0) {
 		n *= 2
 	}
-	return &table[K, V]{cache: c, seed: maphash.MakeSeed(), shards: make([]shard[K, V], n)}
+	return &table[K, V]{cache: c, keys: tier.NewHasher[K](), shards: make([]shard[K, V], n)}
 }
 
 func (t *table[K, V]) shard(key K) *shard[K, V] {
-	return &t.shards[maphash.Comparable(t.seed, key)&uint64(len(t.shards)-1)]
+	return &t.shards[t.keys.Hash(key)&uint64(len(t.shards)-1)]
 }
 
 // hold returns the key's record, made where there is none, and counts the caller as

@@ -108,7 +108,7 @@ func (c *Cache[K, V]) expired(e *tier.Entry[V], at tier.Instant) *tier.Entry[V] 
 
 // write runs a write of one key behind the fence and in the key's turn.
 func (c *Cache[K, V]) write(ctx context.Context, key K, op string, do func() error) error {
-	if key != key { //nolint:staticcheck // NaN, alone or inside a struct, can be found nowhere again
+	if !c.table.keys.Storable(key) {
 		return tier.ErrBadKey
 	}
 	if c.settings.Load().closed {

@@ -13,7 +13,6 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/terracecache/terrace/backends/internal/key"
 	"github.com/terracecache/terrace/tier"
 )
 
@@ -63,7 +62,7 @@ func (o Options) shards() int {
 // can be cleared and measured.
 type Store[K comparable, V any] struct {
 	shards   []*shard[K, V] // at least one
-	keys     key.Hasher[K]
+	keys     tier.Hasher[K]
 	capacity int
 	invalid  error
 }
@@ -78,7 +77,7 @@ func New[K comparable, V any](capacity int) *Store[K, V] {
 // all other methods answer with the same error.
 func NewWith[K comparable, V any](o Options) *Store[K, V] {
 	s := &Store[K, V]{
-		keys:     key.NewHasher[K](),
+		keys:     tier.NewHasher[K](),
 		capacity: o.Capacity,
 		invalid:  o.Validate(),
 	}

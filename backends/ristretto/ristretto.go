@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/dgraph-io/ristretto/v2"
-	"github.com/terracecache/terrace/backends/internal/key"
 	"github.com/terracecache/terrace/tier"
 )
 
@@ -74,7 +73,7 @@ func (o Options[K, V]) counters() int64 {
 // Store is an in-memory [tier.Store] bounded by cost. Besides, it can be cleared
 // and measured.
 type Store[K comparable, V any] struct {
-	keys    key.Hasher[K]
+	keys    tier.Hasher[K]
 	hash    func(K) uint64
 	cost    func(K, *tier.Entry[V]) int64
 	maxCost int64
@@ -125,7 +124,7 @@ type gate struct {
 // other methods answer with the same error.
 func New[K comparable, V any](o Options[K, V]) *Store[K, V] {
 	s := &Store[K, V]{
-		keys:    key.NewHasher[K](),
+		keys:    tier.NewHasher[K](),
 		hash:    o.Hash,
 		cost:    o.Cost,
 		maxCost: o.MaxCost,

@@ -1,13 +1,13 @@
-// Package key vets and hashes the keys of in-memory stores.
-package key
+package tier
 
 import (
 	"hash/maphash"
 	"reflect"
 )
 
-// Hasher hashes keys of type K with a seed of its own, and tells which keys a map
-// can take. It is made by [NewHasher].
+// Hasher hashes keys of type K with a seed of its own, to spread them over shards,
+// and tells which keys a map can take. It is made by [NewHasher] and may be used
+// concurrently.
 type Hasher[K comparable] struct {
 	seed    maphash.Seed
 	dynamic bool // a K can hold an interface, and that what cannot be compared

@@ -1,0 +1,344 @@
+package coordinator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/terracecache/terrace/backends/lru"
+	"github.com/terracecache/terrace/coordinator"
+	"github.com/terracecache/terrace/policy"
+	"github.com/terracecache/terrace/tier"
+	"github.com/terracecache/terrace/tier/storetest"
+)
+
+// L5: when the bound is reached callers wait their turn within their context, or
+// get a stale value, or a clear error.
+func TestFlightsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var o origin
+		release := make(chan struct{})
+		c := newCache(t, coordinator.Options[string, string]{
+			Tiers:    chain(2),
+			Lifetime: policy.Lifetime{TTL: time.Second, StaleIfError: time.Hour},
+			Limits:   coordinator.Limits{Flights: 3, LoadTimeout: time.Minute},
+			Load: func(ctx context.Context, key string) (string, error) {
+				defer o.enter()()
+				select {
+				case <-release:
+					return key, nil
+				case <-ctx.Done():
+					return "", ctx.Err()
+				}
+			},
+		})
+		if err := c.Set(ctx, "stale", "old"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		for i := range 3 {
+			go func() { _, _ = c.Get(ctx, fmt.Sprint("holds", i)) }()
+		}
+		synctest.Wait()
+		wantGet(t, c, "stale", "old")
+
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		_, err := c.Get(short, "waits")
+		wantError(t, "Get", err, coordinator.ErrSaturated)
+		wantError(t, "Get", err, context.DeadlineExceeded)
+
+		// One who waits is served when a place is free, joined or not.
+		results := make(chan string, 8)
+		for i := range 8 {
+			go func() {
+				v, err := c.Get(ctx, fmt.Sprint("later", i/4))
+				results <- fmt.Sprint(v, err)
+			}()
+		}
+		synctest.Wait()
+		if got := o.peak.Load(); got != 3 {
+			t.Errorf("peak: got %d, want 3", got)
+		}
+		close(release)
+		for range 8 {
+			if got := <-results; got != "later0<nil>" && got != "later1<nil>" {
+				t.Errorf("got %s", got)
+			}
+		}
+		synctest.Wait()
+		wantCalls(t, &o, 5)
+		if s := c.Stats(); s.Flights != 0 || s.Keys != 0 || s.Saturated == 0 {
+			t.Errorf("stats: %d flights, %d keys, %d saturated", s.Flights, s.Keys, s.Saturated)
+		}
+	})
+}
+
+// Z2: refreshes are bounded; what is shed is counted, and readers are served.
+func TestRefreshesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var o origin
+		c := newCache(t, coordinator.Options[string, string]{
+			Tiers:    chain(1),
+			Lifetime: policy.Lifetime{TTL: time.Second, StaleWhileRevalidate: time.Hour},
+			Refresh:  policy.StaleWhileRevalidate{},
+			Limits:   coordinator.Limits{Background: 4},
+			Load:     o.after(time.Second, "new"),
+		})
+		for i := range 100 {
+			if err := c.Set(ctx, fmt.Sprint(i), "old"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Second)
+		for i := range 100 {
+			wantGet(t, c, fmt.Sprint(i), "old")
+		}
+		synctest.Wait()
+		s := c.Stats()
+		if s.Refreshes != 4 || s.RefreshesShed != 96 || s.Flights != 4 {
+			t.Errorf("stats: %d refreshes, %d shed, %d flights", s.Refreshes, s.RefreshesShed, s.Flights)
+		}
+		time.Sleep(time.Second)
+		if got := o.peak.Load(); got != 4 {
+			t.Errorf("peak: got %d, want 4", got)
+		}
+	})
+}
+
+// A million keys later the flight table is empty and its memory is back.
+func TestMillionKeysLater(t *testing.T) {
+	c := newCache(t, coordinator.Options[int, int]{
+		Tiers: []tier.Tier[int, int]{{Name: "l1", Store: lru.New[int, int](10)}},
+		Load:  func(_ context.Context, k int) (int, error) { return k, nil },
+	})
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	fill := func(from, to int) {
+		many(4, func(i int) {
+			for k := from + i; k < to; k += 4 {
+				wantGet(t, c, k, k)
+			}
+		})
+	}
+	fill(0, 1000)
+	before := heap()
+	fill(1000, 1_000_000)
+	if s := c.Stats(); s.Keys != 0 {
+		t.Errorf("keys with something under way: got %d, want 0", s.Keys)
+	}
+	if after := heap(); after > before+1<<20 {
+		t.Errorf("heap: %d KiB before, %d KiB after", before>>10, after>>10)
+	}
+}
+
+// The table's memory comes back also when many keys were in flight at once.
+func TestManyFlightsAtOnce(t *testing.T) {
+	const n = 5_000
+	release := make(chan struct{})
+	var started atomic.Int64
+	c := newCache(t, coordinator.Options[int, int]{
+		Tiers:  []tier.Tier[int, int]{{Name: "l1", Store: lru.New[int, int](10)}},
+		Limits: coordinator.Limits{LoadTimeout: time.Hour},
+		Load: func(_ context.Context, k int) (int, error) {
+			started.Add(1)
+			<-release
+			return k, nil
+		},
+	})
+	go func() {
+		for started.Load() < n {
+			runtime.Gosched()
+		}
+		if got := c.Stats().Keys; got != n {
+			t.Errorf("keys: got %d, want %d", got, n)
+		}
+		close(release)
+	}()
+	many(n, func(i int) { wantGet(t, c, i, i) })
+	if got := c.Stats().Keys; got != 0 {
+		t.Errorf("keys: got %d, want 0", got)
+	}
+}
+
+// The failures of keys that are cooling down are bounded too.
+func TestCooldownsAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCache(t, coordinator.Options[int, int]{
+			Tiers:    []tier.Tier[int, int]{{Name: "l1", Store: storetest.NewMap[int, int]()}},
+			Lifetime: policy.Lifetime{TTL: time.Second, StaleIfError: 24 * time.Hour},
+			Load:     func(context.Context, int) (int, error) { return 0, io.ErrUnexpectedEOF },
+		})
+		const n = 70_000
+		for k := range n {
+			if err := c.Set(ctx, k, k); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Second)
+		for k := range n {
+			if _, err := c.Get(ctx, k); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := coordinator.CooldownsOf(c); got > 1<<16 {
+			t.Errorf("cool-downs: got %d, want at most 65536", got)
+		}
+	})
+}
+
+// Z1, C72: calls while and after Close runs, and Close again.
+func TestC72UseAfterClose(t *testing.T) {
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			var o origin
+			c := newCache(t, coordinator.Options[string, string]{
+				Tiers:    chain(3),
+				Lifetime: policy.Lifetime{TTL: time.Millisecond, StaleWhileRevalidate: time.Hour},
+				Refresh:  policy.StaleWhileRevalidate{},
+				Load:     o.after(5*time.Millisecond, "v"),
+			})
+			var stop atomic.Bool
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				many(50, func(i int) {
+					for !stop.Load() {
+						key := fmt.Sprint(i % 7)
+						var err error
+						switch i % 5 {
+						case 0:
+							err = c.Set(ctx, key, "v")
+						case 1:
+							err = c.Delete(ctx, key)
+						case 2:
+							err = c.Expire(ctx, key)
+						case 3:
+							_, err = c.Lookup(ctx, key)
+						default:
+							_, err = c.Get(ctx, key)
+						}
+						if err != nil && !errors.Is(err, coordinator.ErrClosed) {
+							t.Errorf("got %v, want nil or ErrClosed", err)
+						}
+						time.Sleep(100 * time.Microsecond)
+					}
+				})
+			}()
+			time.Sleep(20 * time.Millisecond)
+			many(3, func(int) {
+				if err := c.Close(ctx); err != nil {
+					t.Errorf("Close: %v", err)
+				}
+			})
+			for name, call := range map[string]func() error{
+				"Get":       func() error { _, err := c.Get(ctx, "0"); return err },
+				"Lookup":    func() error { _, err := c.Lookup(ctx, "0"); return err },
+				"Peek":      func() error { _, err := c.Peek(ctx, "0"); return err },
+				"GetOrLoad": func() error { _, err := c.GetOrLoad(ctx, "0", nil); return err },
+				"Set":       func() error { return c.Set(ctx, "0", "v") },
+				"Delete":    func() error { return c.Delete(ctx, "0") },
+				"Expire":    func() error { return c.Expire(ctx, "0") },
+				"Clear":     func() error { return c.Clear(ctx) },
+				"SetPolicy": func() error { return c.SetPolicy(policy.Fixed{}) },
+			} {
+				wantError(t, name+" after Close", call(), coordinator.ErrClosed)
+			}
+			if err := c.Close(ctx); err != nil {
+				t.Errorf("second Close: %v", err)
+			}
+			_ = c.Stats()
+			stop.Store(true)
+			<-done
+			synctest.Wait() // the bubble's end fails if a goroutine of ours is left
+		})
+	}
+}
+
+// Z1: Close drains within its context, then cancels, and its waiters get ErrClosed.
+func TestCloseDrainsThenCancels(t *testing.T) {
+	for _, patience := range []time.Duration{time.Second, 10 * time.Second} {
+		virtual(t, patience.String(), func(t *testing.T) {
+			var o origin
+			c := newCache(t, coordinator.Options[string, string]{
+				Tiers:    chain(2),
+				Lifetime: policy.Lifetime{TTL: time.Second, StaleWhileRevalidate: time.Hour},
+				Refresh:  policy.StaleWhileRevalidate{},
+				Load:     o.after(5*time.Second, "v"),
+			})
+			for i := range 10 {
+				if err := c.Set(ctx, fmt.Sprint(i), "old"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(time.Second)
+			for i := range 10 {
+				wantGet(t, c, fmt.Sprint(i), "old") // ten refreshes
+			}
+			waiter := make(chan error, 1)
+			go func() { _, err := c.Get(ctx, "miss"); waiter <- err }()
+			synctest.Wait()
+			start := time.Now()
+			closing, cancel := context.WithTimeout(ctx, patience)
+			defer cancel()
+			err := c.Close(closing)
+			if patience < 5*time.Second {
+				wantError(t, "Close", err, context.DeadlineExceeded)
+				wantError(t, "the waiter", <-waiter, coordinator.ErrClosed)
+				if got := time.Since(start); got != patience {
+					t.Errorf("closed after %v", got)
+				}
+			} else {
+				if err != nil {
+					t.Errorf("Close: %v", err)
+				}
+				if err := <-waiter; err != nil {
+					t.Errorf("the waiter: %v", err)
+				}
+				if got := time.Since(start); got != 5*time.Second {
+					t.Errorf("closed after %v", got)
+				}
+			}
+			synctest.Wait()
+			if got := o.running.Load(); got != 0 {
+				t.Errorf("%d loaders are left", got)
+			}
+		})
+	}
+}
+
+// A loader that heeds nothing does not keep Close for ever.
+func TestCloseDoesNotWaitForHungLoader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		c := newCache(t, coordinator.Options[string, string]{
+			Tiers:  chain(1),
+			Limits: coordinator.Limits{LoadTimeout: time.Second},
+			Load:   func(context.Context, string) (string, error) { <-release; return "v", nil },
+		})
+		_, err := c.Get(ctx, "k")
+		wantError(t, "Get", err, coordinator.ErrLoadTimeout)
+		if err := c.Close(ctx); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		close(release)
+	})
+}
+
+// Close without any use leaves nothing behind.
+func TestCloseUnused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		newCache(t, coordinator.Options[string, string]{Tiers: chain(5)})
+	})
+}

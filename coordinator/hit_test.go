@@ -1,0 +1,137 @@
+package coordinator_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/terracecache/terrace/backends/lru"
+	"github.com/terracecache/terrace/backends/ristretto"
+	"github.com/terracecache/terrace/coordinator"
+	"github.com/terracecache/terrace/policy"
+	"github.com/terracecache/terrace/tier"
+)
+
+type structKey struct {
+	Tenant int
+	Name   string
+}
+
+var strategies = []policy.Strategy{policy.Fixed{}, policy.StaleWhileRevalidate{}, policy.XFetch{}, policy.XFetch{Beta: 1e6}}
+
+// A fresh hit in the first tier allocates nothing, whatever the key, the policy and
+// the eviction, and starts no goroutine.
+func TestHitDoesNotAllocate(t *testing.T) {
+	hitAllocates(t, "string", "a key that is long enough")
+	hitAllocates(t, "int", 1<<40)
+	hitAllocates(t, "struct", structKey{7, "name"})
+	hitAllocates(t, "array", [4]string{"a", "b"})
+}
+
+func hitAllocates[K comparable](t *testing.T, name string, key K) {
+	for _, strategy := range strategies {
+		for _, eviction := range []lru.Eviction{lru.LRU, lru.TwoQueue, lru.ARC} {
+			t.Run(fmt.Sprintf("%s %s %v", name, policy.NameOf(strategy), eviction), func(t *testing.T) {
+				l2 := ristretto.New[K, [8]int](ristretto.Options[K, [8]int]{MaxCost: 1 << 20})
+				c := newCache(t, coordinator.Options[K, [8]int]{
+					Tiers: []tier.Tier[K, [8]int]{
+						{Name: "l1", Store: lru.NewWith[K, [8]int](lru.Options{Capacity: 1000, Eviction: eviction}), TTL: time.Hour},
+						{Name: "l2", Store: l2},
+					},
+					Lifetime: policy.Lifetime{TTL: 24 * time.Hour, Jitter: 0.1, StaleWhileRevalidate: time.Minute},
+					Refresh:  strategy,
+					Load:     func(context.Context, K) (v [8]int, _ error) { return v, nil },
+				})
+				if _, err := c.Get(ctx, key); err != nil {
+					t.Fatal(err)
+				}
+				goroutines := runtime.NumGoroutine()
+				if got := testing.AllocsPerRun(1000, func() {
+					if _, err := c.Get(ctx, key); err != nil {
+						t.Fatal(err)
+					}
+				}); got != 0 {
+					t.Errorf("Get: got %v allocations, want 0", got)
+				}
+				if got := testing.AllocsPerRun(1000, func() {
+					if _, err := c.Lookup(ctx, key); err != nil {
+						t.Fatal(err)
+					}
+				}); got != 0 {
+					t.Errorf("Lookup: got %v allocations, want 0", got)
+				}
+				load := func(context.Context, K) (v [8]int, _ error) { return v, nil }
+				if got := testing.AllocsPerRun(1000, func() {
+					if _, err := c.GetOrLoad(ctx, key, load); err != nil {
+						t.Fatal(err)
+					}
+				}); got != 0 {
+					t.Errorf("GetOrLoad: got %v allocations, want 0", got)
+				}
+				if got := runtime.NumGoroutine(); got > goroutines {
+					t.Errorf("goroutines: %d before, %d after", goroutines, got)
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkHit guards the hit path: the full coordinator with two tiers in memory.
+func BenchmarkHit(b *testing.B) {
+	for _, strategy := range strategies[:3] {
+		b.Run(policy.NameOf(strategy), func(b *testing.B) {
+			c := newCache(b, coordinator.Options[string, *int]{
+				Tiers: []tier.Tier[string, *int]{
+					{Name: "l1", Store: lru.New[string, *int](100_000)},
+					{Name: "l2", Store: ristretto.New[string, *int](ristretto.Options[string, *int]{MaxCost: 1 << 20})},
+				},
+				Lifetime: policy.Lifetime{TTL: time.Hour, StaleWhileRevalidate: time.Minute},
+				Refresh:  strategy,
+				Load:     func(context.Context, string) (*int, error) { return new(int), nil },
+			})
+			keys := make([]string, 1000)
+			for i := range keys {
+				keys[i] = fmt.Sprintf("key-%012d", i)
+				_, _ = c.Get(ctx, keys[i])
+			}
+			b.ReportAllocs()
+			b.ResetTimer()
+			for i := range b.N {
+				_, _ = c.Get(ctx, keys[i%1000])
+			}
+		})
+	}
+}
+
+// BenchmarkMiss is the price of a load beside the loader's own.
+func BenchmarkMiss(b *testing.B) {
+	c := newCache(b, coordinator.Options[int, int]{
+		Tiers: []tier.Tier[int, int]{{Name: "l1", Store: lru.New[int, int](1000)}},
+		Load:  func(_ context.Context, k int) (int, error) { return k, nil },
+	})
+	b.ReportAllocs()
+	for i := range b.N {
+		_, _ = c.Get(ctx, i)
+	}
+}
+
+// BenchmarkPromote is the price of a hit in the second tier that fills the first.
+func BenchmarkPromote(b *testing.B) {
+	c := newCache(b, coordinator.Options[int, int]{
+		Tiers: []tier.Tier[int, int]{
+			{Name: "l1", Store: lru.New[int, int](1000)},
+			{Name: "l2", Store: lru.New[int, int](100_000)},
+		},
+		Load: func(_ context.Context, k int) (int, error) { return k, nil },
+	})
+	for i := range 10_000 {
+		_, _ = c.Get(ctx, i)
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	for i := range b.N {
+		_, _ = c.Get(ctx, i%10_000)
+	}
+}
