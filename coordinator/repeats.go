@@ -16,9 +16,9 @@ import (
 // where entry is nil. Until it is done, reads of the level take it for the level's
 // answer (W4).
 type repeat[V any] struct {
-	entry       *tier.Entry[V]
-	conditional bool     // a loaded entry, for a level that writes on condition
-	seen        sighting // the condition
+	entry *tier.Entry[V]
+	at    tier.Instant // when it began
+	seen  sighting     // of a load: what the level held before it
 }
 
 // repeats holds the writes that failed in one level, the newest of each key, and at
@@ -305,19 +305,30 @@ func (c *Cache[K, V]) tryRepeat(l *level[K, V], key K) (err error) {
 }
 
 // repeatAt carries a write to its level. A level that does not take the entry but
-// lets it be deleted has nothing older left, which is enough.
+// lets it be deleted has nothing older left, which is enough. What another process
+// has written there meanwhile stays.
 func (c *Cache[K, V]) repeatAt(ctx context.Context, l *level[K, V], key K, r repeat[V]) error {
-	if !r.conditional {
+	if l.swap == nil {
 		err := c.apply(ctx, l, key, r)
 		if err != nil && r.entry != nil {
 			err = c.apply(ctx, l, key, repeat[V]{})
 		}
 		return err
 	}
-	// A condition that does not hold any more is as good as done.
-	_, err := c.storeAt(ctx, l, key, r.entry, l.remaining(r.entry, tier.Now()), r.seen)
-	if err != nil {
-		_, err = c.storeAt(ctx, l, key, r.entry, 0, r.seen)
+	if r.entry != nil {
+		_, err := c.storeAt(ctx, l, key, r.entry, l.remaining(r.entry, tier.Now()), r.seen)
+		if err != nil {
+			_, err = c.storeAt(ctx, l, key, r.entry, 0, r.seen)
+		}
+		return err
 	}
-	return err
+	newer := false
+	err := l.bounded(ctx, func(ctx context.Context) (err error) {
+		_, newer, err = l.sightingOf(ctx, key, r.at)
+		return err
+	})
+	if newer || err != nil {
+		return err
+	}
+	return c.apply(ctx, l, key, r)
 }

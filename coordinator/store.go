@@ -35,7 +35,7 @@ func (c *Cache[K, V]) storeLoaded(ctx context.Context, f *flight[K, V], x *findi
 		switch {
 		case err != nil:
 			c.levelFailed(l, "store", err)
-			c.repeatLater(i, f.key, repeat[V]{entry: e, conditional: l.swap != nil, seen: seen}, err)
+			c.repeatLater(i, f.key, repeat[V]{entry: e, at: e.LoadedAt(), seen: seen}, err)
 		case !stored:
 			c.counts.fenced.Add(1)
 			c.withdraw(ctx, f.key, i+1)
@@ -56,21 +56,27 @@ func (c *Cache[K, V]) storeAt(ctx context.Context, l *level[K, V], key K, e *tie
 			return l.store.Set(ctx, key, e, ttl)
 		}
 		if !seen.known {
-			// The level could not be read before the load. Only what is older than
-			// the load may be overwritten.
-			there, version, err := l.swap.GetVersion(ctx, key)
-			if err != nil && !errors.Is(err, tier.ErrUnreadable) {
+			var newer bool
+			if seen, newer, err = l.sightingOf(ctx, key, e.LoadedAt()); newer || err != nil {
 				return err
 			}
-			if there == nil && err == nil && version != (tier.Version{}) || there != nil && there.LoadedAt() >= e.LoadedAt() {
-				return nil // deleted at a time that cannot be told, or newer
-			}
-			seen.version = version
 		}
 		stored, err = l.swap.SetIf(ctx, key, e, ttl, seen.version)
 		return err
 	})
 	return stored, err
+}
+
+// sightingOf reads what a level that writes on condition holds, for a write that
+// began at the given time, and reports whether that is newer: an entry whose load
+// began later, or the tombstone of a later Delete.
+func (l *level[K, V]) sightingOf(ctx context.Context, key K, began tier.Instant) (seen sighting, newer bool, err error) {
+	_, version, err := l.swap.GetVersion(ctx, key)
+	if err != nil && !errors.Is(err, tier.ErrUnreadable) {
+		return sighting{}, false, err
+	}
+	at, ok := version.Time()
+	return sighting{known: true, version: version}, ok && at > began, nil
 }
 
 // withdraw takes a loaded entry away from the levels that had it already when a
@@ -81,7 +87,7 @@ func (c *Cache[K, V]) withdraw(ctx context.Context, key K, from int) {
 		err := l.bounded(ctx, func(ctx context.Context) error { return l.store.Delete(ctx, key) })
 		if err != nil {
 			c.levelFailed(l, "delete", err)
-			c.repeatLater(i, key, repeat[V]{}, err)
+			c.repeatLater(i, key, repeat[V]{at: tier.Now()}, err)
 		} else {
 			c.settled(l, key)
 		}

@@ -26,7 +26,7 @@ func (c *Cache[K, V]) SetLoaded(ctx context.Context, key K, l Loaded[V]) error {
 	}
 	return c.write(ctx, key, "set", func() error {
 		e, _ := c.newEntry(l, false, nil, tier.Now(), 0)
-		return c.writeAll(ctx, key, "set", repeat[V]{entry: e})
+		return c.writeAll(ctx, key, "set", repeat[V]{entry: e, at: e.LoadedAt()})
 	})
 }
 
@@ -38,7 +38,7 @@ func (c *Cache[K, V]) SetLoaded(ctx context.Context, key K, l Loaded[V]) error {
 // began to load before (W1).
 func (c *Cache[K, V]) Delete(ctx context.Context, key K) error {
 	return c.write(ctx, key, "delete", func() error {
-		return c.writeAll(ctx, key, "delete", repeat[V]{})
+		return c.writeAll(ctx, key, "delete", repeat[V]{at: tier.Now()})
 	})
 }
 
@@ -49,14 +49,14 @@ func (c *Cache[K, V]) Expire(ctx context.Context, key K) error {
 	return c.write(ctx, key, "expire", func() error {
 		if c.table.clearing.Load() > 0 {
 			// What is read now and written back could outlive the Clear.
-			return c.writeAll(ctx, key, "expire", repeat[V]{})
+			return c.writeAll(ctx, key, "expire", repeat[V]{at: tier.Now()})
 		}
 		now := tier.Now()
 		return c.eachUp("expire", func(i int, l *level[K, V]) error {
 			err := l.bounded(ctx, func(ctx context.Context) error { return c.expireAt(ctx, l, key, now) })
 			if err != nil {
 				// What cannot be marked must go.
-				c.repeatLater(i, key, repeat[V]{}, err)
+				c.repeatLater(i, key, repeat[V]{at: now}, err)
 			}
 			return err
 		})

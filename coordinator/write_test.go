@@ -338,3 +338,63 @@ func TestWriteWaitsWithinContext(t *testing.T) {
 		}
 	})
 }
+
+// A write that is tried again does not overwrite what another process has written
+// meanwhile.
+func TestRepeatKeepsNewerWrites(t *testing.T) {
+	for _, late := range []string{"set", "delete"} {
+		for _, other := range []string{"set", "delete"} {
+			virtual(t, late+" repeated after "+other, func(t *testing.T) {
+				server := storetest.NewMapBytes()
+				var down atomic.Bool
+				a2 := hookSwapper(tier.Encode[string, string](server.Another(), codec.JSON[string]()), func(context.Context, string, string) error {
+					if down.Load() {
+						return errDown
+					}
+					return nil
+				})
+				node := func(l2 tier.Store[string, string]) *coordinator.Cache[string, string] {
+					return newCache(t, coordinator.Options[string, string]{
+						Tiers: []tier.Tier[string, string]{memory[string]("l1"), {Name: "l2", Store: l2}},
+						Load:  func(context.Context, string) (string, error) { return "loaded", nil },
+					})
+				}
+				a, b := node(a2), node(tier.Encode[string, string](server.Another(), codec.JSON[string]()))
+				do := func(c *coordinator.Cache[string, string], op, v string) error {
+					if op == "set" {
+						return c.Set(ctx, "k", v)
+					}
+					return c.Delete(ctx, "k")
+				}
+				if err := b.Set(ctx, "k", "first"); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Millisecond)
+				down.Store(true)
+				if err := do(a, late, "a's"); err == nil {
+					t.Fatal("did not fail")
+				}
+				time.Sleep(time.Millisecond)
+				if err := do(b, other, "b's"); err != nil {
+					t.Fatal(err)
+				}
+				down.Store(false)
+				time.Sleep(10 * time.Second)
+				synctest.Wait()
+				if got := a.Stats().Tiers[1].Pending; got != 0 {
+					t.Errorf("pending: got %d", got)
+				}
+				reader := tier.Encode[string, string](server.Another(), codec.JSON[string]())
+				e, err := reader.Get(ctx, "k")
+				switch {
+				case err != nil:
+					t.Error(err)
+				case other == "set" && (e == nil || e.Value() != "b's"):
+					t.Errorf("the shared tier has %v, want b's", e)
+				case other == "delete" && e != nil:
+					t.Errorf("the shared tier has %q, want nothing", e.Value())
+				}
+			})
+		}
+	}
+}

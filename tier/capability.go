@@ -71,6 +71,11 @@ type Version struct {
 	head string
 }
 
+// Time returns when what the version stands for began: the load of an entry, or the
+// writing of a tombstone; false for nothing and for bytes that are neither. Across
+// processes it is as exact as their wall clocks agree.
+func (v Version) Time() (Instant, bool) { return headTime(v.head, readClocks()) }
+
 // Swapper is a shared store that can write on condition. It is what keeps an
 // answer that was loaded before somebody's Delete or Set, in whatever process,
 // from being stored after it.

@@ -165,6 +165,15 @@ func parseEnvelope(b []byte, key string, schema uint32, now clocks) (envelope, [
 	return e, rest, nil
 }
 
+// headTime returns the time that the first HeadSize bytes of an envelope hold.
+func headTime(head string, now clocks) (Instant, bool) {
+	if len(head) < HeadSize || head[0] != envelopeMagic || head[1] != envelopeVersion {
+		return 0, false
+	}
+	wall := int64(binary.BigEndian.Uint64([]byte(head[8:HeadSize])))
+	return now.mono.Add(-time.Duration(now.wall - wall)), true
+}
+
 func readTags(b []byte) ([]string, []byte, bool) {
 	n, size := binary.Uvarint(b)
 	// Each tag takes a byte at least, which bounds what a false count can allocate.
