@@ -342,3 +342,40 @@ func TestCloseUnused(t *testing.T) {
 		newCache(t, coordinator.Options[string, string]{Tiers: chain(5)})
 	})
 }
+
+// One who waits for a turn when the cache is closed does not wait on.
+func TestCloseEndsWaitingForATurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCache(t, coordinator.Options[string, string]{
+			Tiers:  chain(1),
+			Limits: coordinator.Limits{Flights: 1, LoadTimeout: time.Hour},
+			Load:   func(ctx context.Context, _ string) (string, error) { <-ctx.Done(); return "", ctx.Err() },
+		})
+		errs := make(chan error, 2)
+		for _, key := range []string{"holds", "waits"} {
+			go func() { _, err := c.Get(ctx, key); errs <- err }()
+			synctest.Wait()
+		}
+		closing, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		wantError(t, "Close", c.Close(closing), context.DeadlineExceeded)
+		for range 2 {
+			wantError(t, "Get", <-errs, coordinator.ErrClosed)
+		}
+	})
+}
+
+// A caller whose context is over starts no load.
+func TestContextOverStartsNothing(t *testing.T) {
+	var o origin
+	c := newCache(t, coordinator.Options[string, string]{Tiers: chain(2), Load: o.after(0, "v")})
+	over, cancel := context.WithCancel(ctx)
+	cancel()
+	_, err := c.Get(over, "k")
+	wantError(t, "Get", err, context.Canceled)
+	wantCalls(t, &o, 0)
+	wantGet(t, c, "k", "v")
+	if v, err := c.Get(over, "k"); err != nil || v != "v" {
+		t.Errorf("a hit needs no context: got %q, %v", v, err)
+	}
+}

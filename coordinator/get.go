@@ -131,6 +131,8 @@ func (c *Cache[K, V]) fly(ctx context.Context, key K, load loading[K, V], s *set
 		a.err = ErrClosed
 	case !c.table.keys.Storable(key):
 		a.err = tier.ErrBadKey
+	case ctx.Err() != nil:
+		a.err = c.gaveUp(ctx) // nobody would wait for the answer
 	default:
 		a, joined = c.board(ctx, key, load)
 	}
@@ -175,7 +177,11 @@ func (c *Cache[K, V]) waitForRoom(ctx context.Context) error {
 	c.counts.saturated.Add(1)
 	ctx, cancel := context.WithTimeout(ctx, c.limits.LoadTimeout)
 	defer cancel()
+	defer context.AfterFunc(c.base, cancel)()
 	if err := c.flights.enter(ctx); err != nil {
+		if c.base.Err() != nil {
+			return ErrClosed
+		}
 		return fmt.Errorf("%w (%d): waiting for a turn: %w", ErrSaturated, c.limits.Flights, err)
 	}
 	return nil
@@ -205,7 +211,11 @@ func (c *Cache[K, V]) await(ctx context.Context, f *flight[K, V]) answer[V] {
 	if early := f.early.Load(); early != nil {
 		return *early
 	}
-	return answer[V]{err: fmt.Errorf("terrace: cache %q: gave up waiting: %w", c.name, ctx.Err())}
+	return answer[V]{err: c.gaveUp(ctx)}
+}
+
+func (c *Cache[K, V]) gaveUp(ctx context.Context) error {
+	return fmt.Errorf("terrace: cache %q: gave up waiting: %w", c.name, ctx.Err())
 }
 
 // conclude counts the request, starts the refresh that the policy wants, and makes

@@ -15,14 +15,14 @@ import (
 // then a [WriteError] that names the tiers that failed and are tried again (W4). Only
 // when the error is not a WriteError has nothing been done.
 func (c *Cache[K, V]) Set(ctx context.Context, key K, value V) error {
-	return c.SetLoaded(ctx, key, Loaded[V]{Value: value})
+	return c.SetWith(ctx, key, Loaded[V]{Value: value})
 }
 
-// SetLoaded is Set with what else a loader can say of a value. NotModified and
+// SetWith is Set with what else a loader can say of a value. NotModified and
 // NoStore have no meaning here and are refused.
-func (c *Cache[K, V]) SetLoaded(ctx context.Context, key K, l Loaded[V]) error {
+func (c *Cache[K, V]) SetWith(ctx context.Context, key K, l Loaded[V]) error {
 	if l.NotModified || l.NoStore {
-		return errors.New("terrace: SetLoaded takes neither NotModified nor NoStore")
+		return errors.New("terrace: SetWith takes neither NotModified nor NoStore")
 	}
 	return c.write(ctx, key, "set", func() error {
 		e, _ := c.newEntry(l, false, nil, tier.Now(), 0)
