@@ -188,6 +188,7 @@ func TestLoaderHangs(t *testing.T) {
 			t.Errorf("waited %v, want 1s", got)
 		}
 		wantGet(t, c, "k", "v")
+		synctest.Wait()
 		if got := c.Stats().Flights; got != 1 {
 			t.Errorf("flights: got %d, want the hanging one", got)
 		}

@@ -461,6 +461,7 @@ func bytesCloseDuringUse(t testing.TB, s bytesSuite) {
 				if n == 0 {
 					started <- struct{}{}
 				}
+				s.Sleep(time.Microsecond) // lets virtual time go on where a call waits
 			}
 		})
 		for range 10 {

@@ -590,6 +590,7 @@ func storeCloseDuringUse[V any](t testing.TB, s storeSuite[V]) {
 				if n == 0 {
 					started <- struct{}{}
 				}
+				s.Sleep(time.Microsecond) // lets virtual time go on where a call waits
 			}
 		})
 		for range 10 {
