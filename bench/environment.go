@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/terracecache/terrace/tier"
+)
+
+// environment is what a row's figures depend on beside the row's own name. Times are
+// in seconds.
+type environment struct {
+	Go       string   `json:"go"`
+	System   string   `json:"system"`
+	CPUs     int      `json:"cpus"`
+	Began    string   `json:"began"`    // RFC 3339
+	L3       []string `json:"l3"`       // each server used, without secrets
+	Complete bool     `json:"complete"` // false: interrupted or failed, with the rows done by then
+	Pace     floor    `json:"pace_seconds"`
+	Workload struct {
+		Keys      int     `json:"keys"`
+		Skew      float64 `json:"skew"`
+		Seed      uint64  `json:"seed"`
+		ValueSize int     `json:"value_bytes"`
+		Rate      float64 `json:"rate_per_second"`
+		Warmup    float64 `json:"warmup_seconds"`
+		Open      float64 `json:"open_loop_seconds"`
+		Closed    float64 `json:"closed_loop_seconds"`
+		Workers   int     `json:"concurrency"`
+	} `json:"workload"`
+	Cache struct {
+		TTL       float64 `json:"ttl_seconds"`
+		Stale     float64 `json:"swr_stale_seconds"`
+		Beta      float64 `json:"xfetch_beta"`
+		L1Entries int     `json:"l1_entries"`
+		L2Entries int     `json:"l2_entries"`
+	} `json:"cache"`
+	Origin struct {
+		Latency float64 `json:"latency_seconds"`
+	} `json:"origin"`
+	Slow float64 `json:"slow_seconds"` // the threshold above which a read is slow
+}
+
+// floor is the latency of a read that does nothing: what the pace itself puts into
+// each read's latency on this machine.
+type floor struct {
+	P50 float64 `json:"p50"`
+	P99 float64 `json:"p99"`
+}
+
+func newEnvironment(ctx context.Context, s *settings, remotes []*remote) environment {
+	e := environment{
+		Go:     runtime.Version(),
+		System: runtime.GOOS + "/" + runtime.GOARCH,
+		CPUs:   runtime.GOMAXPROCS(0),
+		Began:  time.Now().Format(time.RFC3339),
+		L3:     []string{},
+		Pace:   measureFloor(ctx, s),
+	}
+	for _, r := range remotes {
+		e.L3 = append(e.L3, r.label)
+	}
+	e.Workload.Keys, e.Workload.Skew, e.Workload.Seed = s.Keys, s.Skew, s.Seed
+	e.Workload.ValueSize, e.Workload.Rate, e.Workload.Workers = s.ValueSize, s.Rate, s.Concurrency
+	e.Workload.Warmup, e.Workload.Open, e.Workload.Closed = s.WarmupSeconds, s.Seconds, s.ClosedSeconds
+	e.Cache.TTL, e.Cache.Stale, e.Cache.Beta = s.TTL.Seconds(), s.Stale.Seconds(), s.Beta
+	e.Cache.L1Entries, e.Cache.L2Entries = s.L1Entries, s.L2Entries
+	e.Origin.Latency, e.Slow = s.OriginLatency.Seconds(), s.Slow.Seconds()
+	return e
+}
+
+// measureFloor runs the open loop at the rate with reads that do nothing.
+func measureFloor(ctx context.Context, s *settings) floor {
+	const long = 0.2 // seconds
+	t := newTally(s.Slow)
+	openLoop(ctx, newPace(min(s.reads(long), s.reads(s.Seconds)), s.Rate, nap), s.Concurrency, func(_ int, due tier.Instant) {
+		took := tier.Now().Sub(due)
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.add(took, took, "", 0)
+	})
+	p := t.latency.percentiles()
+	return floor{P50: p.P50, P99: p.P99}
+}

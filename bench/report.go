@@ -1,0 +1,19 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+)
+
+// report is all that a comparison found.
+type report struct {
+	Environment environment `json:"environment"`
+	Rows        []row       `json:"rows"`
+}
+
+// writeJSON writes the report as one JSON document.
+func (r *report) writeJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}

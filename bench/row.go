@@ -1,0 +1,237 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/terracecache/terrace/coordinator"
+	"github.com/terracecache/terrace/tier"
+)
+
+// row is what was measured of one combination under one policy. All of it but the
+// throughput is of the open loop, after its warm-up.
+type row struct {
+	Combination string `json:"combination"`
+	Policy      string `json:"policy"`
+	Requests    int    `json:"requests"`
+	// Hits are the reads that a tier answered, fresh or stale, by its name.
+	Hits map[string]int `json:"hits"`
+	// Misses are the reads that had to wait for the origin, by a load of their own
+	// or of another read.
+	Misses     int         `json:"misses"`
+	HitRatio   float64     `json:"hit_ratio"`
+	Throughput float64     `json:"throughput_per_second"` // closed loop
+	Latency    percentiles `json:"latency_seconds"`
+	// OriginCalls are the loads begun, OriginPeak the most that ran at once.
+	OriginCalls int64 `json:"origin_calls"`
+	OriginPeak  int64 `json:"origin_peak"`
+	// Slow are the reads that took longer than the threshold.
+	Slow int `json:"slow"`
+	// Oldest is the greatest age of a value when a read returned it, counted from
+	// when its load began.
+	Oldest float64 `json:"oldest_seconds"`
+	// HeapPerEntry is what one entry takes in all in-memory tiers together; 0 where
+	// there are none.
+	HeapPerEntry float64 `json:"heap_bytes_per_entry"`
+
+	// notes say what a reader of the row must know beside it.
+	notes []string
+}
+
+// measure runs one row from empty tiers. The context's end makes it return the
+// context's error.
+func measure(ctx context.Context, s *settings, w *workload, c combination, policyName string) (row, error) {
+	r := row{Combination: c.name, Policy: policyName, Hits: make(map[string]int)}
+	var l3 tier.Bytes
+	if c.remote != nil {
+		var err error
+		if l3, err = c.remote.open(ctx); err != nil {
+			return r, err
+		}
+	}
+	o := newOrigin(s.OriginLatency, s.ValueSize)
+	cache, err := newCache(c.chain(capacities{l1: s.L1Entries, l2: s.L2Entries}, l3), s, policyName, o)
+	if err != nil {
+		return r, err
+	}
+	defer func() {
+		if c.remote != nil {
+			c.remote.clear(w.keys, l3)
+		}
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		_ = cache.Close(closing) // it ends with the row, whatever is left of it
+	}()
+
+	warm := s.reads(s.WarmupSeconds)
+	warmup := newTally(s.Slow)
+	openLoop(ctx, newPace(warm, s.Rate, nap), s.Concurrency, func(i int, due tier.Instant) {
+		_, key := w.key(i)
+		warmup.read(ctx, cache, key, due)
+	})
+	o.mark()
+	t := newTally(s.Slow)
+	openLoop(ctx, newPace(s.reads(s.Seconds), s.Rate, nap), s.Concurrency, func(i int, due tier.Instant) {
+		_, key := w.key(warm + i)
+		t.read(ctx, cache, key, due)
+	})
+	r.OriginCalls, r.OriginPeak = o.calls.Load(), o.peak.Load()
+	t.fill(&r)
+	if err := errors.Join(ctx.Err(), warmup.err, t.err); err != nil {
+		return r, err
+	}
+
+	r.Throughput, err = closedLoop(ctx, cache, w, s)
+	if err := errors.Join(ctx.Err(), err); err != nil {
+		return r, err
+	}
+	return r, r.noteFaults(ctx, s, c, cache.Stats())
+}
+
+// noteFaults notes in the row what went wrong beside the reads. It returns an error
+// when the remote tier does not answer any more.
+func (r *row) noteFaults(ctx context.Context, s *settings, c combination, stats coordinator.Stats) error {
+	for _, t := range stats.Tiers {
+		if t.Errors == 0 {
+			continue
+		}
+		if c.remote != nil {
+			if err := c.remote.ping(ctx); err != nil {
+				return fmt.Errorf("%s stopped answering: %w", c.remote.label, err)
+			}
+		}
+		r.notes = append(r.notes, fmt.Sprintf("%d calls of %s failed; its reads went on without it", t.Errors, t.Name))
+	}
+	return nil
+}
+
+// tally adds up the reads of an open loop.
+type tally struct {
+	slowAbove time.Duration
+
+	mu      sync.Mutex
+	latency *latency
+	hits    map[string]int
+	misses  int
+	slow    int
+	behind  int // reads that began so late that this alone made them slow
+	oldest  time.Duration
+	err     error // the first
+}
+
+func newTally(slowAbove time.Duration) *tally {
+	return &tally{slowAbove: slowAbove, latency: newLatency(), hits: make(map[string]int)}
+}
+
+// read does one read and adds it up.
+func (t *tally) read(ctx context.Context, cache *coordinator.Cache[string, []byte], key string, due tier.Instant) {
+	late := tier.Now().Sub(due)
+	result, err := cache.Lookup(ctx, key)
+	took := tier.Now().Sub(due)
+	var old time.Duration
+	if err == nil {
+		old, err = age(key, result.Value)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err != nil {
+		if t.err == nil && ctx.Err() == nil {
+			t.err = err
+		}
+		return
+	}
+	t.add(took, late, result.Tier, old)
+}
+
+// add adds up a read that took so long from its intended start, the given part of
+// it before it began, and was answered by the tier (the origin, where empty) with a
+// value of the given age.
+func (t *tally) add(took, late time.Duration, from string, old time.Duration) {
+	t.latency.add(took)
+	if from == "" {
+		t.misses++
+	} else {
+		t.hits[from]++
+	}
+	if took > t.slowAbove {
+		t.slow++
+	}
+	if late > t.slowAbove {
+		t.behind++
+	}
+	t.oldest = max(t.oldest, old)
+}
+
+// fill puts the tally's figures into the row.
+func (t *tally) fill(r *row) {
+	for name, n := range t.hits {
+		r.Hits[name] = n
+		r.Requests += n
+	}
+	hits := r.Requests
+	r.Misses = t.misses
+	r.Requests += t.misses
+	r.HitRatio = ratio(hits, r.Requests)
+	r.Latency = t.latency.percentiles()
+	r.Slow = t.slow
+	r.Oldest = t.oldest.Seconds()
+	if t.behind > r.Requests/1000 {
+		r.notes = append(r.notes, fmt.Sprintf("%.1f %% of the reads could not start in time, and are slow for that: lower --rate or raise --concurrency",
+			100*ratio(t.behind, r.Requests)))
+	}
+}
+
+func ratio(part, whole int) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return float64(part) / float64(whole)
+}
+
+// closedLoop returns how many reads a second the workers do when each begins its
+// next as soon as it has its last.
+func closedLoop(ctx context.Context, cache *coordinator.Cache[string, []byte], w *workload, s *settings) (float64, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var stop atomic.Bool // read by all at each read, written once
+	defer context.AfterFunc(ctx, func() { stop.Store(true) })()
+	end := time.AfterFunc(seconds(s.ClosedSeconds), func() { stop.Store(true) })
+	defer end.Stop()
+
+	done := make([]int, s.Concurrency)
+	errs := make([]error, s.Concurrency)
+	var working sync.WaitGroup
+	began := tier.Now()
+	for worker := range s.Concurrency {
+		working.Go(func() {
+			at := worker * (len(w.sequence) / s.Concurrency)
+			n := 0
+			for !stop.Load() {
+				_, key := w.key(at + n)
+				if _, err := cache.Get(ctx, key); err != nil {
+					errs[worker] = err
+					cancel()
+					break
+				}
+				n++
+			}
+			done[worker] = n
+		})
+	}
+	working.Wait()
+	took := tier.Now().Sub(began)
+	total := 0
+	for _, n := range done {
+		total += n
+	}
+	i := slices.IndexFunc(errs, func(err error) bool { return err != nil && !errors.Is(err, context.Canceled) })
+	if i >= 0 {
+		return 0, errs[i]
+	}
+	return float64(total) / took.Seconds(), nil
+}

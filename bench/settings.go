@@ -1,0 +1,190 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// settings are what a comparison is run with. The zero value of a field never means
+// a default: defaults are the flags'.
+type settings struct {
+	Keys          int           // how many keys there are
+	Skew          float64       // zipf exponent
+	Rate          float64       // reads a second in the open loop
+	Seconds       float64       // of the open loop, as measured
+	WarmupSeconds float64       // of the open loop before that
+	ClosedSeconds float64       // of the closed loop
+	TTL           time.Duration // how long a value is fresh
+	Stale         time.Duration // how long past that swr may serve it
+	Beta          float64       // of xfetch
+	ValueSize     int           // bytes
+	OriginLatency time.Duration // of one load
+	Slow          time.Duration // above it a read counts as slow
+	L1Entries     int           // capacity
+	L2Entries     int           // capacity
+	Concurrency   int           // reads under way at most
+	Seed          uint64        // of the key sequence
+	Combinations  []string      // such as "l1+l3"
+	Policies      []string      // of policyNames
+	Redis         string        // URL
+	Memcached     []string      // HOST:PORT
+	JSON          string        // file, or "-"; empty: a table
+}
+
+// register binds the settings to flags, with their defaults. The defaults make one
+// second hold two lives of a value, and L1 smaller than L2 smaller than what is read
+// in one life, so that tiers and policies have something to differ by.
+func (s *settings) register(f *pflag.FlagSet) {
+	f.IntVar(&s.Keys, "keys", 5000, "how many keys there are")
+	f.Float64Var(&s.Skew, "skew", 1, "zipf exponent of the keys' popularity; 0: all alike")
+	f.Float64Var(&s.Rate, "rate", 5000, "reads a second that the open loop starts")
+	f.Float64Var(&s.Seconds, "seconds", 2, "how long the open loop is measured, for each row")
+	f.Float64Var(&s.WarmupSeconds, "warmup-seconds", 0.5, "how long the open loop runs before that, from empty tiers")
+	f.Float64Var(&s.ClosedSeconds, "closed-seconds", 0.25, "how long the closed loop runs, for throughput")
+	f.DurationVar(&s.TTL, "ttl", 500*time.Millisecond, "how long a value is fresh")
+	f.DurationVar(&s.Stale, "stale", 0, "how long past that swr may serve it (default: the ttl)")
+	f.Float64Var(&s.Beta, "beta", 1, "xfetch's beta: above 1 refreshes earlier")
+	f.IntVar(&s.ValueSize, "value-size", 256, "bytes of a value, at least 16")
+	f.DurationVar(&s.OriginLatency, "origin-latency", 20*time.Millisecond, "how long the origin takes for one value")
+	f.DurationVar(&s.Slow, "slow", 0, "count reads that take longer than this (default: half the origin latency)")
+	f.IntVar(&s.L1Entries, "l1", 400, "capacity of l1 (lru), in entries")
+	f.IntVar(&s.L2Entries, "l2", 1600, "capacity of l2 (ristretto), in entries")
+	f.IntVar(&s.Concurrency, "concurrency", 128, "reads under way at once, at most in the open loop, always in the closed one")
+	f.Uint64Var(&s.Seed, "seed", 1, "of the sequence of keys")
+	f.StringSliceVar(&s.Combinations, "combinations", []string{"l1", "l2", "l1+l2", "l1+l3", "l1+l2+l3"}, "tiers to compare")
+	f.StringSliceVar(&s.Policies, "policies", slices.Clone(policyNames), "refresh policies to compare")
+	f.StringVar(&s.Redis, "redis", "", "`URL` of a Redis to use as l3, such as redis://localhost:6379")
+	f.StringSliceVar(&s.Memcached, "memcached", nil, "`HOST:PORT,…` of the memcached servers to use as l3")
+	f.StringVar(&s.JSON, "json", "", "write the result as JSON to this `FILE` instead of a table; -: to stdout")
+}
+
+// complete fills in the defaults that follow from other settings.
+func (s *settings) complete(f *pflag.FlagSet) error {
+	if !f.Changed("stale") {
+		s.Stale = s.TTL
+	}
+	if !f.Changed("slow") {
+		s.Slow = max(s.OriginLatency/2, time.Millisecond)
+	}
+	// An unset variable of a script is no wish for the default.
+	for flag, empty := range map[string]bool{"json": s.JSON == "", "redis": s.Redis == "", "memcached": len(s.Memcached) == 0} {
+		if f.Changed(flag) && empty {
+			return fmt.Errorf("--%s is empty: leave it out, or see --help for what it wants", flag)
+		}
+	}
+	return nil
+}
+
+// Bounds that keep a slip of the finger from filling the memory or running for days.
+const (
+	maxKeys        = 10_000_000
+	maxReads       = 50_000_000 // of one row
+	maxSeconds     = 3600
+	maxRate        = 1_000_000
+	maxSkew        = 10
+	maxEntries     = 10_000_000
+	maxValueSize   = 1 << 20
+	maxConcurrency = 10_000
+	maxDuration    = time.Hour
+)
+
+// validate returns the first thing that is wrong, in terms of flags.
+func (s *settings) validate() error {
+	for _, err := range []error{
+		between("keys", s.Keys, 1, maxKeys),
+		between("skew", s.Skew, 0, maxSkew),
+		above("rate", s.Rate, 0, maxRate),
+		above("seconds", s.Seconds, 0, maxSeconds),
+		between("warmup-seconds", s.WarmupSeconds, 0, maxSeconds),
+		above("closed-seconds", s.ClosedSeconds, 0, maxSeconds),
+		above("ttl", s.TTL, 0, maxDuration),
+		above("stale", s.Stale, 0, maxDuration),
+		above("beta", s.Beta, 0, 1000),
+		between("value-size", s.ValueSize, leastValue, maxValueSize),
+		between("origin-latency", s.OriginLatency, 0, time.Minute),
+		above("slow", s.Slow, 0, maxDuration),
+		between("l1", s.L1Entries, 1, maxEntries),
+		between("l2", s.L2Entries, 1, maxEntries),
+		between("concurrency", s.Concurrency, 1, maxConcurrency),
+		s.validateReads(),
+		s.validateCombinations(),
+		s.validatePolicies(),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *settings) validateReads() error {
+	if n := s.Rate * s.Seconds; n < 1 {
+		return fmt.Errorf("--rate %v for --seconds %v is not one read: raise either", s.Rate, s.Seconds)
+	}
+	if n := s.Rate * (s.Seconds + s.WarmupSeconds); n > maxReads {
+		return fmt.Errorf("--rate %v for --seconds %v and the warm-up is %.0f reads a row: at most %d", s.Rate, s.Seconds, n, maxReads)
+	}
+	return nil
+}
+
+func (s *settings) validateCombinations() error {
+	if len(s.Combinations) == 0 {
+		return errors.New("--combinations: name at least one, such as l1+l3")
+	}
+	for i, c := range s.Combinations {
+		if _, err := parseCombination(c); err != nil {
+			return err
+		}
+		if slices.Contains(s.Combinations[:i], c) {
+			return fmt.Errorf("--combinations: %s is named twice", c)
+		}
+	}
+	return nil
+}
+
+func (s *settings) validatePolicies() error {
+	if len(s.Policies) == 0 {
+		return errors.New("--policies: name at least one of " + strings.Join(policyNames, ", "))
+	}
+	for i, p := range s.Policies {
+		if !slices.Contains(policyNames, p) {
+			return fmt.Errorf("--policies: there is no %q: want some of %s", p, strings.Join(policyNames, ", "))
+		}
+		if slices.Contains(s.Policies[:i], p) {
+			return fmt.Errorf("--policies: %s is named twice", p)
+		}
+	}
+	return nil
+}
+
+type number interface {
+	int | float64 | time.Duration
+}
+
+func between[N number](flag string, got, least, most N) error {
+	if !(got >= least && got <= most) { // so written, NaN fails
+		return fmt.Errorf("--%s %v: want %v to %v", flag, got, least, most)
+	}
+	return nil
+}
+
+func above[N number](flag string, got, limit, most N) error {
+	if !(got > limit && got <= most) {
+		return fmt.Errorf("--%s %v: want more than %v, up to %v", flag, got, limit, most)
+	}
+	return nil
+}
+
+// reads returns how many reads take the given time at the rate, at least one where
+// the time is not zero.
+func (s *settings) reads(seconds float64) int {
+	return int(math.Ceil(s.Rate * seconds))
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

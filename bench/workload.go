@@ -1,0 +1,45 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sort"
+)
+
+// workload is the reads that every row is given: the same keys in the same order.
+type workload struct {
+	keys     []string
+	sequence []uint32 // indexes of keys, in the order of the reads
+}
+
+// closedSequence is the least length of the sequence: the closed loop goes round in
+// it, and should not come round soon.
+const closedSequence = 1 << 20
+
+// newWorkload draws a sequence of at least n reads over keys whose popularity is
+// zipf: the i-th is asked for in proportion to 1/i^skew.
+func newWorkload(keys int, skew float64, n int, seed uint64) *workload {
+	w := &workload{keys: make([]string, keys), sequence: make([]uint32, max(n, closedSequence))}
+	for i := range w.keys {
+		w.keys[i] = fmt.Sprintf("key-%07d", i)
+	}
+	sums := make([]float64, keys)
+	sum := 0.0
+	for i := range sums {
+		sum += math.Pow(float64(i+1), -skew)
+		sums[i] = sum
+	}
+	r := rand.New(rand.NewPCG(seed, 0x7465727261636521)) // any second half, but always the same
+	for i := range w.sequence {
+		k := sort.SearchFloat64s(sums, r.Float64()*sum)
+		w.sequence[i] = uint32(min(k, keys-1)) // rounding can pass the end
+	}
+	return w
+}
+
+// key returns the index and the text of the i-th read's key.
+func (w *workload) key(i int) (uint32, string) {
+	k := w.sequence[i%len(w.sequence)]
+	return k, w.keys[k]
+}
