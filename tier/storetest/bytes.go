@@ -311,7 +311,7 @@ func bytesConcurrent(t testing.TB, s bytesSuite) {
 		key := fmt.Sprint("key ", i)
 		for n := int64(1); n <= rounds; n++ {
 			err := b.Set(ctx, key, fmt.Appendf(nil, "%d %d", i, n), tier.Forever)
-			if n%10 == 0 && err == nil {
+			if n%10 == 5 && err == nil {
 				err = b.Delete(ctx, key)
 				n++
 			}

@@ -462,7 +462,7 @@ func storeConcurrent[V any](t testing.TB, s storeSuite[V]) {
 	g.run(writers, func(i int) {
 		for n := int64(1); n <= rounds; n++ {
 			err := st.Set(ctx, name(i), s.entry(name(i), n), tier.Forever)
-			if n%10 == 0 && err == nil {
+			if n%10 == 5 && err == nil {
 				n++
 				err = st.Delete(ctx, name(i))
 			}
