@@ -1,0 +1,47 @@
+package redis
+
+import "fmt"
+
+// Options are what [NewWith], [Open] and [OpenClient] can be told.
+type Options struct {
+	// Prefix is put before each key. With one, the store can be cleared; without, it
+	// cannot, since nothing tells its keys from those of others. Of two stores in one
+	// database neither prefix may begin with the other, so end them alike: "products:".
+	Prefix string
+
+	// MaxCalls bounds the calls under way at a time, those included whose callers'
+	// contexts have ended; further callers wait within their context. It should
+	// exceed the client's pool. Zero: 512.
+	MaxCalls int
+
+	// MaxValueSize is the size in bytes of the largest value that is sent; a larger
+	// one is answered with tier.ErrTooLarge. Set it where the server's
+	// proto-max-bulk-len is not the default. Zero: 512 MiB.
+	MaxValueSize int
+}
+
+const (
+	defaultMaxCalls     = 512
+	defaultMaxValueSize = 512 << 20
+)
+
+// Validate returns what is wrong with the options, or nil.
+func (o Options) Validate() error {
+	switch {
+	case o.MaxCalls < 0:
+		return fmt.Errorf("terrace/redis: MaxCalls %d: want at least 1, or zero for %d", o.MaxCalls, defaultMaxCalls)
+	case o.MaxValueSize < 0:
+		return fmt.Errorf("terrace/redis: MaxValueSize %d: want a number of bytes, or zero for %d", o.MaxValueSize, defaultMaxValueSize)
+	}
+	return nil
+}
+
+func (o Options) withDefaults() Options {
+	if o.MaxCalls < 1 {
+		o.MaxCalls = defaultMaxCalls
+	}
+	if o.MaxValueSize < 1 {
+		o.MaxValueSize = defaultMaxValueSize
+	}
+	return o
+}
