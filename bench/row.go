@@ -45,12 +45,12 @@ type row struct {
 
 // measure runs one row from empty tiers. The context's end makes it return the
 // context's error.
-func measure(ctx context.Context, s *settings, w *workload, c combination, policyName string) (row, error) {
-	r := row{Combination: c.name, Policy: policyName, Hits: make(map[string]int)}
+func measure(ctx context.Context, s *settings, w *workload, c combination, policyName string) (r row, err error) {
+	r = row{Combination: c.name, Policy: policyName, Hits: make(map[string]int)}
 	var l3 tier.Bytes
+	prefix := newPrefix()
 	if c.remote != nil {
-		var err error
-		if l3, err = c.remote.open(ctx); err != nil {
+		if l3, err = c.remote.open(prefix); err != nil {
 			return r, err
 		}
 	}
@@ -60,12 +60,16 @@ func measure(ctx context.Context, s *settings, w *workload, c combination, polic
 		return r, err
 	}
 	defer func() {
-		if c.remote != nil {
-			c.remote.clear(w.keys, l3)
-		}
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		_ = cache.Close(closing) // it ends with the row, whatever is left of it
+		_ = cache.Close(closing) // whatever is left of it ends with the row
+		if c.remote == nil {
+			return
+		}
+		// When nothing writes any more.
+		if clearErr := c.remote.clear(ctx, prefix, w.keys); clearErr != nil && err == nil {
+			r.notes = append(r.notes, fmt.Sprintf("its keys in l3 could not be removed, and stay until they expire: %v", clearErr))
+		}
 	}()
 
 	warm := s.reads(s.WarmupSeconds)
@@ -90,19 +94,19 @@ func measure(ctx context.Context, s *settings, w *workload, c combination, polic
 	if err := errors.Join(ctx.Err(), err); err != nil {
 		return r, err
 	}
-	return r, r.noteFaults(ctx, s, c, cache.Stats())
+	return r, r.noteFaults(ctx, c, cache.Stats())
 }
 
 // noteFaults notes in the row what went wrong beside the reads. It returns an error
 // when the remote tier does not answer any more.
-func (r *row) noteFaults(ctx context.Context, s *settings, c combination, stats coordinator.Stats) error {
+func (r *row) noteFaults(ctx context.Context, c combination, stats coordinator.Stats) error {
 	for _, t := range stats.Tiers {
 		if t.Errors == 0 {
 			continue
 		}
 		if c.remote != nil {
-			if err := c.remote.ping(ctx); err != nil {
-				return fmt.Errorf("%s stopped answering: %w", c.remote.label, err)
+			if err := c.remote.answers(ctx); err != nil {
+				return err
 			}
 		}
 		r.notes = append(r.notes, fmt.Sprintf("%d calls of %s failed; its reads went on without it", t.Errors, t.Name))

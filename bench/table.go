@@ -25,11 +25,11 @@ func (r *report) writeHead(b *strings.Builder, s *settings) {
 	fmt.Fprintf(b, "workload  zipf %v over %d keys, %d-byte values; %v reads/s for %vs after %vs of warm-up\n",
 		s.Skew, s.Keys, s.ValueSize, s.Rate, s.Seconds, s.WarmupSeconds)
 	fmt.Fprintf(b, "cache     ttl %v; swr serves stale for %v more; xfetch beta %v; origin takes %v\n", s.TTL, s.Stale, s.Beta, s.OriginLatency)
-	fmt.Fprintf(b, "tiers     l1 lru of %d entries; l2 ristretto of %d entries", s.L1Entries, s.L2Entries)
+	fmt.Fprintf(b, "tiers     l1 lru of %d entries; l2 ristretto of %d entries\n", s.L1Entries, s.L2Entries)
 	for _, l3 := range e.L3 {
-		fmt.Fprintf(b, "; l3 %s", l3)
+		fmt.Fprintf(b, "          l3 %s\n", l3)
 	}
-	b.WriteString("\n\n")
+	b.WriteString("\n")
 }
 
 // columns are the table's, with the width of each. The first two are texts.
