@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/terracecache/terrace/backends/internal/failure"
 	"github.com/terracecache/terrace/tier"
 )
 
@@ -29,18 +30,31 @@ const (
 func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 	values := make([][]byte, len(keys))
 	read := s.pipelineGet
-	if _, single := s.client.(*redis.Client); single {
+	if s.single() {
 		read = s.mget
 	}
+	var failed failure.Set
 	for start := 0; start < len(keys); start += batchKeys {
 		chunk := s.prefixed(keys[start:min(start+batchKeys, len(keys))])
 		got, err := call(ctx, s, "get many", func(bool) ([][]byte, error) { return read(ctx, chunk) })
 		copy(values[start:], got)
-		if err != nil {
-			return values, err
+		if failed.Add(err); s.givesUp(ctx, err) {
+			break
 		}
 	}
-	return values, nil
+	return values, failed.Join()
+}
+
+// single reports whether all keys are on one server.
+func (s *Store) single() bool {
+	_, ok := s.client.(*redis.Client)
+	return ok
+}
+
+// givesUp reports whether the rest of a batch would meet the same error. Of a
+// Cluster's nodes others may be well.
+func (s *Store) givesUp(ctx context.Context, err error) bool {
+	return err != nil && (s.single() || ctx.Err() != nil || s.gate.Closed() || s.invalid != nil)
 }
 
 func (s *Store) mget(ctx context.Context, keys []string) ([][]byte, error) {
@@ -65,15 +79,15 @@ func (s *Store) pipelineGet(ctx context.Context, keys []string) ([][]byte, error
 	}
 	_, _ = pipe.Exec(ctx) // each command has its own error
 	values := make([][]byte, len(keys))
-	var failed failures
+	var failed failure.Set
 	for i, reply := range replies {
 		value, err := found(reply.Bytes())
 		if err != nil && !errors.Is(err, tier.ErrUnreadable) {
-			failed.add(err)
+			failed.Add(err)
 		}
 		values[i] = value
 	}
-	return values, failed.join()
+	return values, failed.Join()
 }
 
 // write is one key's part in a batch of writes.
@@ -89,47 +103,64 @@ func (s *Store) SetMany(ctx context.Context, keys []string, values [][]byte, ttl
 	if len(values) != len(keys) || len(ttls) != len(keys) {
 		return fmt.Errorf("terrace/redis: set many: %d keys, %d values and %d ttls", len(keys), len(values), len(ttls))
 	}
-	last := make(map[string]int, len(keys)) // a Cluster client may send a key's writes in any order
+	writes, err := s.writes(keys, values, ttls)
+	var failed failure.Set
+	failed.Add(err)
+	for len(writes) > 0 {
+		n := chunkSize(writes)
+		chunk := make([]write, n)
+		for i, w := range writes[:n] {
+			w.value = bytes.Clone(w.value) // it may be sent after we have returned
+			chunk[i] = w
+		}
+		rejected, err := call(ctx, s, "set many", func(bool) (error, error) { return s.pipelineWrite(ctx, chunk) })
+		failed.Add(s.wrap(ctx, "set many", rejected))
+		if failed.Add(err); s.givesUp(ctx, err) {
+			break
+		}
+		writes = writes[n:]
+	}
+	return failed.Join()
+}
+
+// writes returns what is to be written, each key once: a Cluster's client may send a
+// key's writes in any order. The error tells of values too large, whose keys are to
+// be removed.
+func (s *Store) writes(keys []string, values [][]byte, ttls []time.Duration) ([]write, error) {
+	last := make(map[string]int, len(keys))
 	for i, key := range keys {
 		last[key] = i
 	}
-	var failed failures
-	var chunk []write
-	size := 0
-	flush := func() error {
-		writes := chunk
-		chunk, size = nil, 0
-		if len(writes) == 0 {
-			return nil
-		}
-		rejected, err := call(ctx, s, "set many", func(bool) (error, error) { return s.pipelineWrite(ctx, writes) })
-		failed.add(s.wrap(ctx, "set many", rejected))
-		return err
-	}
+	var failed failure.Set
+	writes := make([]write, 0, len(last))
 	for i, key := range keys {
 		if last[key] != i {
 			continue
 		}
-		w := write{key: s.key(key), ttl: ttls[i]}
-		switch {
-		case w.ttl <= 0:
-		case len(values[i]) > s.options.MaxValueSize:
-			failed.add(s.tooLarge("set many", values[i]))
+		w := write{key: s.key(key), value: values[i], ttl: ttls[i]}
+		if w.ttl > 0 && len(w.value) > s.options.MaxValueSize {
+			failed.Add(s.tooLarge("set many", w.value))
 			w.ttl = 0
-		default:
-			w.value = bytes.Clone(values[i]) // it may be sent after we have returned
 		}
-		if len(chunk) == batchKeys || size > 0 && size+len(w.value) > batchBytes {
-			if err := flush(); err != nil {
-				return errors.Join(failed.join(), err)
-			}
+		if w.ttl <= 0 {
+			w.value = nil
 		}
-		chunk, size = append(chunk, w), size+len(w.value)
+		writes = append(writes, w)
 	}
-	if err := flush(); err != nil {
-		return errors.Join(failed.join(), err)
+	return writes, failed.Join()
+}
+
+// chunkSize returns how many of the writes, of which there is one at least, go in
+// one round trip.
+func chunkSize(writes []write) int {
+	size := 0
+	for i, w := range writes {
+		size += len(w.value)
+		if i == batchKeys || i > 0 && size > batchBytes {
+			return i
+		}
 	}
-	return failed.join()
+	return len(writes)
 }
 
 // pipelineWrite makes the writes and removes what was under keys whose new value the
@@ -144,35 +175,36 @@ func (s *Store) pipelineWrite(ctx context.Context, writes []write) (rejected, er
 		}
 	}
 	replies, _ := pipe.Exec(ctx) // each command has its own error
-	var refused, lost failures
+	var refused, lost failure.Set
 	clean := s.client.Pipeline()
 	for i, reply := range replies {
 		switch err := reply.Err(); {
 		case isReply(err):
-			refused.add(err)
+			refused.Add(err)
 			clean.Del(ctx, writes[i].key)
 		default:
-			lost.add(err)
+			lost.Add(err)
 		}
 	}
 	if clean.Len() > 0 {
 		if _, err := clean.Exec(ctx); err != nil {
-			refused.add(fmt.Errorf("what some keys held before may still be there: %w", err))
+			refused.Add(fmt.Errorf("what some keys held before may still be there: %w", err))
 		}
 	}
-	return refused.join(), lost.join()
+	return refused.Join(), lost.Join()
 }
 
 // DeleteMany implements [tier.BytesBatcher] by pipelining.
 func (s *Store) DeleteMany(ctx context.Context, keys []string) error {
+	var failed failure.Set
 	for start := 0; start < len(keys); start += batchKeys {
 		chunk := s.prefixed(keys[start:min(start+batchKeys, len(keys))])
 		err := do(ctx, s, "delete many", func() error { return s.pipelineRemove(ctx, chunk, redis.Pipeliner.Del) })
-		if err != nil {
-			return err
+		if failed.Add(err); s.givesUp(ctx, err) {
+			break
 		}
 	}
-	return nil
+	return failed.Join()
 }
 
 // pipelineRemove sends one command a key: keys of different slots may not share one.
@@ -182,11 +214,11 @@ func (s *Store) pipelineRemove(ctx context.Context, keys []string, remove func(r
 		remove(pipe, ctx, key)
 	}
 	replies, _ := pipe.Exec(ctx) // each command has its own error
-	var failed failures
+	var failed failure.Set
 	for _, reply := range replies {
-		failed.add(reply.Err())
+		failed.Add(reply.Err())
 	}
-	return failed.join()
+	return failed.Join()
 }
 
 func (s *Store) prefixed(keys []string) []string {
@@ -195,29 +227,4 @@ func (s *Store) prefixed(keys []string) []string {
 		full[i] = s.key(key)
 	}
 	return full
-}
-
-// failures are the errors of many keys, each kind once: a server that is out of
-// memory says so for every key.
-type failures struct {
-	seen     map[string]bool
-	distinct []error
-}
-
-func (f *failures) add(err error) {
-	if err == nil || f.seen[err.Error()] {
-		return
-	}
-	if f.seen == nil {
-		f.seen = make(map[string]bool)
-	}
-	f.seen[err.Error()] = true
-	f.distinct = append(f.distinct, err)
-}
-
-func (f *failures) join() error {
-	if len(f.distinct) == 1 {
-		return f.distinct[0]
-	}
-	return errors.Join(f.distinct...)
 }

@@ -188,4 +188,3 @@ func redact(text string, secrets []string) string {
 	}
 	return text
 }
-
