@@ -12,11 +12,14 @@ import (
 // Options are what [Open] and [NewWith] can be told.
 type Options struct {
 	// Servers are the servers as host:port, or as the path of a Unix socket, which has
-	// a slash. Keys are spread over them by [Selector]. Names are looked up when a
+	// a slash. Keys are spread over them by rendezvous hashing: of n+1
+	// servers one that joins or leaves moves one key in n+1. Names are looked up when a
 	// connection is made. For Open only.
 	Servers []string
 
-	// Prefix is put before each key, to tell them from those of others.
+	// Prefix is put before each key, to tell them from those of others. It is of
+	// printable ASCII without spaces, and leaves room for a hashed key: 100 bytes at
+	// most.
 	Prefix string
 
 	// MaxConnections bounds the connections to each server, and so the calls under way
@@ -43,11 +46,29 @@ type Options struct {
 const (
 	defaultMaxConnections = 64
 	defaultMaxValueSize   = 1 << 30
+
+	// maxKey is the longest key in bytes that memcached takes.
+	maxKey = 250
+
+	// maxPrefix leaves room for a hashed key behind the prefix.
+	maxPrefix = 100
 )
 
-// Validate returns what is wrong with the options, or nil.
+// Validate returns what is wrong with the options for [Open], or nil.
 func (o Options) Validate() error {
+	if err := checkServers(o.Servers); err != nil {
+		return err
+	}
+	return o.validate()
+}
+
+// validate checks what does not say how to connect.
+func (o Options) validate() error {
 	switch {
+	case len(o.Prefix) > maxPrefix:
+		return fmt.Errorf("terrace/memcached: Prefix has %d bytes: want %d at most", len(o.Prefix), maxPrefix)
+	case !isGraphic(o.Prefix):
+		return fmt.Errorf("terrace/memcached: Prefix %q: want printable ASCII without spaces", o.Prefix)
 	case o.MaxConnections < 0:
 		return fmt.Errorf("terrace/memcached: MaxConnections %d: want at least 1, or zero for %d", o.MaxConnections, defaultMaxConnections)
 	case o.Timeout < 0:

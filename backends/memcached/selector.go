@@ -10,16 +10,11 @@ import (
 	"github.com/bradfitz/gomemcache/memcache"
 )
 
-// Selector spreads keys over servers by rendezvous hashing (Thaler and Ravishankar,
+// selector spreads keys over servers by rendezvous hashing (Thaler and Ravishankar,
 // 1998): each key belongs to the server that scores highest for it. When a server
 // joins n others, one key in n+1 moves, to the new one; when one leaves, only its own
 // keys move. Every process with the same servers, in whatever order, chooses alike.
-//
-// It is a [memcache.ServerSelector], for clients of one's own:
-//
-//	selector, err := memcached.NewSelector("10.0.0.1:11211", "10.0.0.2:11211")
-//	client := memcache.NewFromSelector(selector)
-type Selector struct {
+type selector struct {
 	servers []server
 }
 
@@ -28,35 +23,45 @@ type server struct {
 	seed uint64
 }
 
-var _ memcache.ServerSelector = (*Selector)(nil)
+var _ memcache.ServerSelector = (*selector)(nil)
 
-// NewSelector returns a selector over servers, each host:port or the path of a Unix
-// socket. The texts are what counts: another spelling is another server.
-func NewSelector(servers ...string) (*Selector, error) {
-	if len(servers) == 0 {
-		return nil, errors.New("terrace/memcached: no servers given")
+// checkServers tells what is wrong with the servers of a selector.
+func checkServers(names []string) error {
+	if len(names) == 0 {
+		return errors.New("terrace/memcached: Servers is empty: want at least one")
 	}
-	s := &Selector{servers: make([]server, len(servers))}
-	seen := make(map[string]bool, len(servers))
-	for i, name := range servers {
+	seen := make(map[string]bool, len(names))
+	for _, name := range names {
 		if seen[name] {
-			return nil, fmt.Errorf("terrace/memcached: server %q is given twice", name)
+			return fmt.Errorf("terrace/memcached: server %q is given twice", name)
 		}
 		seen[name] = true
-		a := &addr{network: "unix", address: name}
-		if !strings.Contains(name, "/") {
-			a.network = "tcp"
-			if _, port, err := net.SplitHostPort(name); err != nil || port == "" {
-				return nil, fmt.Errorf("terrace/memcached: server %q: want host:port, or the path of a socket", name)
-			}
+		if strings.Contains(name, "/") {
+			continue
+		}
+		if _, port, err := net.SplitHostPort(name); err != nil || port == "" {
+			return fmt.Errorf("terrace/memcached: server %q: want host:port, or the path of a socket", name)
+		}
+	}
+	return nil
+}
+
+// newSelector takes servers that checkServers has passed. Their texts are what counts:
+// another spelling is another server.
+func newSelector(names []string) *selector {
+	s := &selector{servers: make([]server, len(names))}
+	for i, name := range names {
+		a := &addr{network: "tcp", address: name}
+		if strings.Contains(name, "/") {
+			a.network = "unix"
 		}
 		s.servers[i] = server{addr: a, seed: hash(name)}
 	}
-	return s, nil
+	return s
 }
 
 // PickServer implements [memcache.ServerSelector].
-func (s *Selector) PickServer(key string) (net.Addr, error) {
+func (s *selector) PickServer(key string) (net.Addr, error) {
 	if len(s.servers) == 0 {
 		return nil, memcache.ErrNoServers
 	}
@@ -73,7 +78,7 @@ func (s *Selector) PickServer(key string) (net.Addr, error) {
 }
 
 // Each implements [memcache.ServerSelector].
-func (s *Selector) Each(f func(net.Addr) error) error {
+func (s *selector) Each(f func(net.Addr) error) error {
 	for _, server := range s.servers {
 		if err := f(server.addr); err != nil {
 			return err
