@@ -4,6 +4,8 @@
 //	r := servers.Redis(t)
 //	store := redis.New(goredis.NewClient(&goredis.Options{Addr: r.Addr()}))
 //
+// [RedisCluster] and [RedisSentinel] start several that work together.
+//
 // They keep nothing on disk beyond the test's temporary directory and end with
 // the test. [Server.Stop], [Server.Kill] and [Server.Start] let a test restart
 // one, and [Proxy] puts a faulty network in front of it.

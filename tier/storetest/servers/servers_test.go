@@ -242,3 +242,33 @@ func TestProxyEndsWhileHoldingData(t *testing.T) {
 		}
 	})
 }
+
+func TestRedisClusterSharesTheSlots(t *testing.T) {
+	begun := time.Now()
+	nodes := servers.RedisCluster(t, 3)
+	t.Logf("up after %v", time.Since(begun))
+	stored, moved := 0, 0
+	for _, node := range nodes {
+		switch got, err := dial(t, node.Addr()).ask("SET key value", time.Second); {
+		case err != nil:
+			t.Error(err)
+		case got == "+OK":
+			stored++
+		case strings.HasPrefix(got, "-MOVED"):
+			moved++
+		default:
+			t.Errorf("got %q", got)
+		}
+	}
+	if stored != 1 || moved != 2 {
+		t.Errorf("%d nodes took the key and %d knew who does, want 1 and 2", stored, moved)
+	}
+}
+
+func TestSentinelMakesTheReplicaMaster(t *testing.T) {
+	master := servers.Redis(t)
+	replica := servers.RedisReplica(t, master)
+	sentinel := servers.RedisSentinel(t, master, "main", 1)
+	wantAnswer(t, dial(t, replica.Addr()), "SET k v", "-READONLY You can't write against a read only replica.")
+	wantAnswer(t, dial(t, sentinel.Addr()), "SENTINEL CKQUORUM main", "+OK 1 usable Sentinels. Quorum and failover authorization can be reached")
+}

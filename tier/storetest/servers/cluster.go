@@ -1,0 +1,72 @@
+package servers
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// clusterWithin bounds the wait for nodes to agree on who they are.
+const clusterWithin = 20 * time.Second
+
+// RedisCluster starts a Redis Cluster of masters that share the slots evenly.
+// Further args go to each node.
+func RedisCluster(t testing.TB, nodes int, args ...string) []*Server {
+	t.Helper()
+	cluster := make([]*Server, nodes)
+	bus := make([]int, nodes)
+	for i := range cluster {
+		var err error
+		if bus[i], err = freePort(); err != nil {
+			t.Fatalf("start a cluster: %v", err)
+		}
+		cluster[i] = Redis(t, append([]string{
+			"--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus[i]), "--cluster-node-timeout", "2000",
+		}, args...)...)
+	}
+	const slots = 16384
+	for i, node := range cluster {
+		mustDo(t, node, "CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(i*slots/nodes), strconv.Itoa((i+1)*slots/nodes-1))
+		_, port, _ := net.SplitHostPort(node.Addr())
+		mustDo(t, cluster[0], "CLUSTER", "MEET", host, port, strconv.Itoa(bus[i]))
+	}
+	for _, node := range cluster {
+		await(t, clusterWithin, "the cluster is up", func() error {
+			info, err := redisDo(node.Addr(), "CLUSTER", "INFO")
+			if err == nil && !(strings.Contains(info, "cluster_state:ok") && strings.Contains(info, fmt.Sprintf("cluster_size:%d\r", nodes))) {
+				err = fmt.Errorf("it says: %s", info)
+			}
+			return err
+		})
+	}
+	return cluster
+}
+
+// mustDo has a Redis do one thing.
+func mustDo(t testing.TB, s *Server, args ...string) string {
+	t.Helper()
+	answer, err := redisDo(s.Addr(), args...)
+	if err != nil {
+		t.Fatalf("%s: %v", strings.Join(args, " "), err)
+	}
+	return answer
+}
+
+// await polls until the condition returns nil.
+func await(t testing.TB, limit time.Duration, what string, condition func() error) {
+	t.Helper()
+	deadline := time.Now().Add(limit)
+	for {
+		err := condition()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after %v it is still not so that %s: %v", limit, what, err)
+		}
+		time.Sleep(pollEvery)
+	}
+}
