@@ -42,12 +42,12 @@ func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 
 func (s *Store) getMany(ctx context.Context, keys []string) ([][]byte, error) {
 	itemKeys := make([]string, len(keys))
-	asked := make(map[string]bool, len(keys)) // whether a key's value is still to be given out
+	seen := make(map[string]bool, len(keys))
 	var ask []string
 	for i, key := range keys {
 		itemKeys[i], _ = s.itemKey(key)
-		if !asked[itemKeys[i]] {
-			asked[itemKeys[i]] = true
+		if !seen[itemKeys[i]] {
+			seen[itemKeys[i]] = true
 			ask = append(ask, itemKeys[i])
 		}
 	}
@@ -62,15 +62,12 @@ func (s *Store) getMany(ctx context.Context, keys []string) ([][]byte, error) {
 		if item == nil {
 			continue
 		}
-		value, ours := s.valueOf(item, key)
-		if !ours {
-			continue
+		if value, ours := s.valueOf(item, key); ours {
+			values[i] = value
 		}
-		if !asked[itemKeys[i]] {
-			value = bytes.Clone(value) // each is its caller's
+		if len(ask) < len(keys) { // some key repeats, and each value is its caller's
+			values[i] = bytes.Clone(values[i])
 		}
-		asked[itemKeys[i]] = false
-		values[i] = value
 	}
 	return values, err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -44,7 +45,7 @@ func (s *Store) redo(ctx context.Context, op func() error) error {
 	if s.reconnect(ctx, err) {
 		err = op()
 	}
-	return err
+	return replied(err)
 }
 
 // reconnect reports whether the error is that of a connection that the server had
@@ -62,16 +63,45 @@ func (s *Store) reconnect(ctx context.Context, err error) bool {
 	return true
 }
 
-// isTooLarge tells the answer to a value that exceeds the server's limit.
-// gomemcache has no error of its own for it.
-func isTooLarge(err error) bool {
-	return err != nil && strings.Contains(err.Error(), "SERVER_ERROR object too large for cache")
+// ReplyError is an answer by which a server says that it has not done what it was
+// asked, for example "SERVER_ERROR out of memory storing object".
+type ReplyError struct{ Reply string }
+
+func (e *ReplyError) Error() string { return e.Reply }
+
+// replied gives an answer that gomemcache did not expect, and knows as a text only,
+// its type. What is no error of the server's may be part of a value, and is left out.
+func replied(err error) error {
+	if err == nil || !strings.HasPrefix(err.Error(), "memcache: unexpected ") {
+		return err
+	}
+	reply := "unexpected answer"
+	if i := strings.Index(err.Error(), `"`); i >= 0 {
+		quoted := err.Error()[i:]
+		if j := strings.LastIndex(quoted, `: "`); j >= 0 { // behind the quoted command
+			quoted = quoted[j+2:]
+		}
+		line, unquoteErr := strconv.Unquote(quoted)
+		kind, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if unquoteErr == nil && (kind == "ERROR" || kind == "CLIENT_ERROR" || kind == "SERVER_ERROR") {
+			reply = strings.TrimSpace(line)
+		}
+	}
+	return &ReplyError{Reply: reply}
 }
 
-// isReply reports whether the server answered: everything that gomemcache finds in
-// the answer is text of its own, while failures to get one are those of the network.
 func isReply(err error) bool {
-	return err != nil && strings.HasPrefix(err.Error(), "memcache: unexpected response line")
+	var reply *ReplyError
+	return errors.As(err, &reply)
+}
+
+// rejected gives a value that is too large for the server the error of that.
+func rejected(err error, item *memcache.Item) error {
+	var reply *ReplyError
+	if errors.As(err, &reply) && strings.HasPrefix(reply.Reply, "SERVER_ERROR object too large") {
+		return fmt.Errorf("%w: %d bytes: %w", tier.ErrTooLarge, len(item.Value), err)
+	}
+	return err
 }
 
 // ignoreMiss is for deletes: nothing there is as good.

@@ -133,20 +133,11 @@ func (s *Store) Set(ctx context.Context, key string, value []byte, ttl time.Dura
 		if !isReply(err) {
 			return err
 		}
-		size := len(item.Value)
 		if delErr := s.remove(ctx, key); delErr != nil {
 			err = fmt.Errorf("%w (and what the key held before may still be there: %w)", err, delErr)
 		}
-		return rejected(err, size)
+		return rejected(err, item)
 	})
-}
-
-// rejected gives a size that is too large for the server its name.
-func rejected(err error, size int) error {
-	if isTooLarge(err) {
-		return fmt.Errorf("%w: %d bytes: %w", tier.ErrTooLarge, size, err)
-	}
-	return err
 }
 
 func (s *Store) tooLarge(value []byte) error {

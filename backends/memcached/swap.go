@@ -72,7 +72,8 @@ func (s *Store) setIf(ctx context.Context, key string, item *memcache.Item, head
 			case errors.Is(err, memcache.ErrCASConflict), errors.Is(err, memcache.ErrNotStored), errors.Is(err, memcache.ErrCacheMiss):
 				// Written or dropped since we looked: look again.
 			case isReply(err):
-				return false, rejected(errors.Join(err, s.replace(held, s.tombstone(key))), len(item.Value))
+				_ = s.replace(held, s.tombstone(key)) // if it fails the key was written again, or the server is gone
+				return false, rejected(err, item)
 			case lost == nil && s.reconnect(ctx, err):
 				lost = err
 			default:
@@ -96,11 +97,11 @@ func (s *Store) replace(held, item *memcache.Item) error {
 	switch {
 	case held != nil:
 		item.CasID = held.CasID
-		return s.client.CompareAndSwap(item)
+		return replied(s.client.CompareAndSwap(item))
 	case item.Expiration == gone:
 		return nil
 	default:
-		return s.client.Add(item)
+		return replied(s.client.Add(item))
 	}
 }
 
