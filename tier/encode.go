@@ -261,14 +261,14 @@ func (s *Encoded[K, V]) text(key K) (text string, err error) {
 	if s.invalid != nil {
 		return "", s.invalid
 	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: its comparison or its Key function panicked: %v", ErrBadKey, p)
+		}
+	}()
 	if key != key { //nolint:staticcheck // NaN, alone or inside a struct
 		return "", ErrBadKey
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: the key function panicked: %v", ErrBadKey, p)
-		}
-	}()
 	return s.key(key), nil
 }
 

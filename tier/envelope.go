@@ -50,8 +50,11 @@ type clocks struct {
 	wall int64 // Unix nanoseconds
 }
 
+// readClocks reads both at once: a pause between two readings would lengthen the
+// lives of all entries converted with them.
 func readClocks() clocks {
-	return clocks{mono: Now(), wall: time.Now().UnixNano()}
+	now := time.Now()
+	return clocks{mono: Instant(now.Sub(origin)), wall: now.UnixNano()}
 }
 
 // envelope is the envelope's content without the value.
@@ -142,7 +145,7 @@ func parseEnvelope(b []byte, key string, schema uint32, now clocks) (envelope, [
 	if binary.BigEndian.Uint32(b[16:]) != schema {
 		return fail("schema")
 	}
-	age := max(0, time.Duration(now.wall-int64(binary.BigEndian.Uint64(b[8:]))))
+	age := max(0, Instant(now.wall).Sub(Instant(binary.BigEndian.Uint64(b[8:]))))
 	e.meta.LoadedAt = now.mono.Add(-age)
 	e.meta.FreshUntil = e.meta.LoadedAt.Add(time.Duration(binary.BigEndian.Uint64(b[24:])))
 	e.meta.UsableUntil = e.meta.LoadedAt.Add(time.Duration(binary.BigEndian.Uint64(b[32:])))
