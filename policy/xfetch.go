@@ -87,8 +87,11 @@ func (x XFetch) Share(freshFor, loadTime time.Duration) float64 {
 	if beta == 0 {
 		beta = 1
 	}
-	if freshFor <= 0 {
+	switch {
+	case freshFor <= 0:
 		return 1
+	case loadTime <= 0:
+		return 0
 	}
 	return math.Exp(-float64(freshFor) / (beta * float64(loadTime)))
 }
