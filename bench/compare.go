@@ -50,20 +50,27 @@ func compareCommand(stdout, stderr io.Writer) *cobra.Command {
 
 // compare measures all rows and writes the report. When the context ends or
 // something fails in the middle it writes what is done, and returns an error.
-func compare(ctx context.Context, s *settings, stdout, stderr io.Writer) (err error) {
+func compare(ctx context.Context, s *settings, stdout, stderr io.Writer) error {
 	out, err := openOutput(s.JSON, stdout)
 	if err != nil {
 		return err
 	}
 	defer out.discard()
 	remotes, err := openRemotes(ctx, s)
+	defer closeRemotes(remotes)
+	if ctx.Err() != nil {
+		return errInterrupted
+	}
 	if err != nil {
 		return err
 	}
-	defer closeRemotes(remotes)
 
 	rep := &report{Environment: newEnvironment(ctx, s, remotes), Rows: []row{}}
-	stopped := rep.measureAll(ctx, s, combinations(s, remotes), newProgress(stderr, len(combinations(s, remotes))*len(s.Policies)))
+	all := combinations(s, remotes)
+	stopped := rep.measureAll(ctx, s, all, newProgress(stderr, len(all)*len(s.Policies)))
+	if len(rep.Rows) == 0 {
+		return stopped
+	}
 	rep.Environment.Complete = stopped == nil
 	if err := out.write(rep, s); err != nil {
 		return failure{errors.Join(stopped, err)}
@@ -99,7 +106,7 @@ func (r *report) measureAll(ctx context.Context, s *settings, combinations []com
 
 func stoppedBy(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("%w in %s: the rows before it are complete", errInterrupted, what)
+		return fmt.Errorf("%w in %s", errInterrupted, what)
 	}
 	return failure{fmt.Errorf("%s: %w", what, err)}
 }

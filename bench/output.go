@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -23,7 +24,12 @@ func openOutput(name string, stdout io.Writer) (*output, error) {
 	if name == "" || name == "-" {
 		return o, nil
 	}
-	fail := func(err error) (*output, error) { return nil, fmt.Errorf("--json: cannot write: %w", err) }
+	fail := func(err error) (*output, error) {
+		if path := (*os.PathError)(nil); errors.As(err, &path) {
+			err = path.Err // its path may be that of the temporary file
+		}
+		return nil, fmt.Errorf("--json: cannot write %s: %w", name, err)
+	}
 	target := name
 	if real, err := filepath.EvalSymlinks(name); err == nil {
 		target = real

@@ -25,12 +25,16 @@ type pace struct {
 	nap   func(time.Duration)
 }
 
-// newPace makes the pace of n starts at the rate, in starts a second, beginning now.
-// nap sleeps for short times.
+// lead is how long before the first start the pace is made, for the workers to be
+// there in time.
+const lead = 2 * time.Millisecond
+
+// newPace makes the pace of n starts at the rate, in starts a second. nap sleeps for
+// short times.
 func newPace(n int, rate float64, nap func(time.Duration)) *pace {
 	p := &pace{
 		turn:  make(chan struct{}, 1),
-		start: tier.Now(),
+		start: tier.Now().Add(lead),
 		gap:   float64(time.Second) / rate,
 		n:     n,
 		nap:   nap,

@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/terracecache/terrace/backends/memcached"
 	"github.com/terracecache/terrace/backends/redis"
 	"github.com/terracecache/terrace/tier"
 )
@@ -32,14 +35,16 @@ const (
 	clearWithin = 10 * time.Second
 )
 
-// openRemotes returns what the settings want as l3, each of which answers.
+// silent keeps go-redis from writing on stderr what its errors say anyway.
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
+
+func init() { goredis.SetLogger(silent{}) }
+
+// openRemotes returns what the settings want as l3, each of which answers. Those
+// that come with an error are to be closed like others.
 func openRemotes(ctx context.Context, s *settings) (remotes []*remote, err error) {
-	defer func() {
-		if err != nil {
-			closeRemotes(remotes)
-			remotes = nil
-		}
-	}()
 	if s.Redis != "" {
 		r, err := redisRemote(s.Redis)
 		if err != nil {
@@ -48,6 +53,16 @@ func openRemotes(ctx context.Context, s *settings) (remotes []*remote, err error
 		remotes = append(remotes, r)
 		if err := r.answers(ctx); err != nil {
 			return remotes, fmt.Errorf("--redis: %w", err)
+		}
+	}
+	if len(s.Memcached) > 0 {
+		r, err := memcachedRemote(s.Memcached)
+		if err != nil {
+			return remotes, fmt.Errorf("--memcached: %w", err)
+		}
+		remotes = append(remotes, r)
+		if err := r.answers(ctx); err != nil {
+			return remotes, fmt.Errorf("--memcached: %w", err)
 		}
 	}
 	if len(remotes) == 0 && s.wantsRemote() {
@@ -115,6 +130,33 @@ func redisRemote(rawURL string) (*remote, error) {
 	}
 	r.label = "redis at " + u.Host + u.Path
 	r.probe = func(ctx context.Context) error { return probe(ctx, r.open) }
+	return r, nil
+}
+
+// memcachedRemote is one memcached of the user's, or several that share the keys.
+func memcachedRemote(addresses []string) (*remote, error) {
+	open := func(prefix string, addresses ...string) (tier.Bytes, error) {
+		return memcached.Open(memcached.Options{Servers: addresses, Prefix: prefix})
+	}
+	r := &remote{
+		kind:  "memcached",
+		label: "memcached at " + strings.Join(addresses, ", "),
+		open:  func(prefix string) (tier.Bytes, error) { return open(prefix, addresses...) },
+	}
+	b, err := r.open(newPrefix()) // refuses addresses that are wrong
+	if err != nil {
+		return nil, err
+	}
+	defer b.Close()
+	r.probe = func(ctx context.Context) error {
+		for _, address := range addresses { // each: one key is on one server only
+			err := probe(ctx, func(prefix string) (tier.Bytes, error) { return open(prefix, address) })
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	return r, nil
 }
 

@@ -47,6 +47,9 @@ type row struct {
 // context's error.
 func measure(ctx context.Context, s *settings, w *workload, c combination, policyName string) (r row, err error) {
 	r = row{Combination: c.name, Policy: policyName, Hits: make(map[string]int)}
+	for _, name := range c.tiers {
+		r.Hits[name] = 0
+	}
 	var l3 tier.Bytes
 	prefix := newPrefix()
 	if c.remote != nil {

@@ -115,6 +115,7 @@ func (s *settings) validate() error {
 		s.validateReads(),
 		s.validateCombinations(),
 		s.validatePolicies(),
+		s.validateServers(),
 	} {
 		if err != nil {
 			return err
@@ -159,6 +160,13 @@ func (s *settings) validatePolicies() error {
 		if slices.Contains(s.Policies[:i], p) {
 			return fmt.Errorf("--policies: %s is named twice", p)
 		}
+	}
+	return nil
+}
+
+func (s *settings) validateServers() error {
+	if (s.Redis != "" || len(s.Memcached) > 0) && !s.wantsRemote() {
+		return errors.New("--redis and --memcached are for l3, which none of --combinations has")
 	}
 	return nil
 }

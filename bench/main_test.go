@@ -1,0 +1,35 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// quick are flags that make a row take little time.
+var quick = []string{"--rate", "2000", "--seconds", "0.1", "--warmup-seconds", "0.05", "--closed-seconds", "0.02", "--origin-latency", "2ms"}
+
+// bench runs the command and returns what it did.
+func bench(ctx context.Context, args ...string) (code int, stdout, stderr string) {
+	var out, err bytes.Buffer
+	code = run(ctx, args, &out, &err)
+	return code, out.String(), err.String()
+}
+
+// wantOneLine checks that stderr is one line that holds all of the parts.
+func wantOneLine(t *testing.T, stderr string, parts ...string) {
+	t.Helper()
+	if strings.Count(stderr, "\n") != 1 || !strings.HasSuffix(stderr, "\n") {
+		t.Errorf("stderr is not one line: %q", stderr)
+	}
+	for _, part := range parts {
+		if !strings.Contains(stderr, part) {
+			t.Errorf("stderr: got %q, want %q in it", stderr, part)
+		}
+	}
+}

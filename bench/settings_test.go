@@ -1,0 +1,106 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestWrongInputIsOneLineAndExit2(t *testing.T) {
+	dir := t.TempDir()
+	for _, test := range []struct{ args, says string }{
+		{"stray", `"stray"`},
+		{"--nonsense", "--nonsense"},
+		{"--keys 0", "--keys 0"},
+		{"--keys -5", "--keys"},
+		{"--keys 1e9", "--keys"},
+		{"--keys many", "--keys"},
+		{"--keys 99999999999", "--keys"},
+		{"--skew -1", "--skew"},
+		{"--skew NaN", "--skew NaN"},
+		{"--skew 11", "--skew"},
+		{"--rate 0", "--rate"},
+		{"--rate -1", "--rate"},
+		{"--rate NaN", "--rate NaN"},
+		{"--rate Inf", "--rate"},
+		{"--rate 1 --seconds 0.1", "--seconds"},
+		{"--seconds 0", "--seconds"},
+		{"--seconds -1", "--seconds"},
+		{"--seconds NaN", "--seconds NaN"},
+		{"--seconds 1e300", "--seconds"},
+		{"--seconds 3600 --rate 1e6", "reads a row"},
+		{"--warmup-seconds -1", "--warmup-seconds"},
+		{"--warmup-seconds NaN", "--warmup-seconds"},
+		{"--closed-seconds 0", "--closed-seconds"},
+		{"--ttl 0", "--ttl"},
+		{"--ttl -1s", "--ttl"},
+		{"--ttl 5", "--ttl"},
+		{"--stale 0s", "--stale"},
+		{"--beta 0", "--beta"},
+		{"--beta NaN", "--beta"},
+		{"--value-size 15", "--value-size"},
+		{"--value-size 2000000", "--value-size"},
+		{"--origin-latency -1ms", "--origin-latency"},
+		{"--slow -1ms", "--slow"},
+		{"--l1 0", "--l1"},
+		{"--l2 -1", "--l2"},
+		{"--concurrency 0", "--concurrency"},
+		{"--seed -1", "--seed"},
+		{"--seed x", "--seed"},
+		{"--combinations l4", "l4"},
+		{"--combinations l3+l1", "l3+l1"},
+		{"--combinations l1+l1", "l1+l1"},
+		{"--combinations l1,l1", "twice"},
+		{"--combinations=", "--combinations"},
+		{"--combinations l1,", "--combinations"},
+		{"--policies lru", "lru"},
+		{"--policies swr,swr", "twice"},
+		{"--policies=", "--policies"},
+		{"--redis=", "--redis"},
+		{"--redis localhost:6379", "--redis"},
+		{"--redis http://localhost", "--redis"},
+		{"--redis redis://127.0.0.1:1", "127.0.0.1:1 does not answer"},
+		{"--redis redis://127.0.0.1:1 --combinations l1", "l3"},
+		{"--memcached=", "--memcached"},
+		{"--memcached localhost", "--memcached"},
+		{"--memcached 127.0.0.1:1", "127.0.0.1:1 does not answer"},
+		{"--json=", "--json"},
+		{"--json " + dir, "--json"},
+		{"--json " + filepath.Join(dir, "none", "x.json"), "none"},
+		{"--json " + filepath.Join(dir, "x.json") + " --redis redis://127.0.0.1:1", "does not answer"},
+	} {
+		t.Run(test.args, func(t *testing.T) {
+			code, stdout, stderr := bench(t.Context(), strings.Fields(test.args)...)
+			if code != exitUsage || stdout != "" {
+				t.Errorf("got exit code %d and stdout %q, want %d and none", code, stdout, exitUsage)
+			}
+			wantOneLine(t, stderr, test.says)
+		})
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("files are left: %v", left)
+	}
+}
+
+func TestSecretsAreNotTold(t *testing.T) {
+	for _, url := range []string{
+		"redis://user:hunter2@127.0.0.1:1",
+		"redis://127.0.0.1:1?password=hunter2",
+		"redis://user:hunter2@127.0.0.1:port",
+		"redis://user:hunter2%zz@127.0.0.1:1",
+		"http://user:hunter2@127.0.0.1:1",
+	} {
+		code, stdout, stderr := bench(t.Context(), "--redis", url)
+		if code != exitUsage || strings.Contains(stdout+stderr, "hunter2") {
+			t.Errorf("%s: got exit code %d, %q, %q", url, code, stdout, stderr)
+		}
+	}
+}
+
+func TestHelp(t *testing.T) {
+	code, stdout, stderr := bench(t.Context(), "--help")
+	if code != exitOK || stderr != "" || !strings.Contains(stdout, "Examples:") {
+		t.Errorf("got exit code %d, %q, %q", code, stdout, stderr)
+	}
+}
