@@ -3,6 +3,7 @@ package memcached
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"github.com/bradfitz/gomemcache/memcache"
 
 	"github.com/terracecache/terrace/backends/internal/failure"
+	"github.com/terracecache/terrace/tier"
 )
 
 const (
@@ -119,7 +121,7 @@ func (s *Store) each(ctx context.Context, keys []string, write func(i int) error
 			}
 			mu.Lock()
 			failed.Add(err)
-			if server != nil && !isReply(err) {
+			if server != nil && !isReply(err) && !errors.Is(err, tier.ErrTooLarge) {
 				down[server] = true
 			}
 			mu.Unlock()

@@ -27,6 +27,8 @@ func call[T any](ctx context.Context, s *Store, doing string, op func() (T, erro
 		return value, nil
 	case errors.Is(err, tier.ErrClosed):
 		return value, tier.ErrClosed
+	case s.conns != nil && s.gate.Closed() && !isReply(err):
+		return value, fmt.Errorf("terrace/memcached: %s: %w (%w)", doing, tier.ErrClosed, err)
 	default:
 		return value, fmt.Errorf("terrace/memcached: %s: %w", doing, err)
 	}
@@ -53,7 +55,7 @@ func (s *Store) redo(ctx context.Context, op func() error) error {
 func (s *Store) reconnect(ctx context.Context, err error) bool {
 	dead := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
-	if !dead || ctx.Err() != nil {
+	if !dead || ctx.Err() != nil || s.gate.Closed() {
 		return false
 	}
 	// A server that has closed one connection (it restarted, or looks for idle ones)

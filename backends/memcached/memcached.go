@@ -12,14 +12,16 @@ import (
 	"github.com/terracecache/terrace/tier"
 )
 
-// drainWithin bounds how long Close waits for calls under way. With the usual
-// timeouts they end well before.
-const drainWithin = 2 * time.Second
+// drainWithin bounds how long Close waits for calls under way: those of a client of
+// our own end at once, since their connections are closed; those of another's when
+// its timeouts say so.
+const drainWithin = time.Second
 
 // Store is a [tier.Bytes] that can batch and write on condition.
 type Store struct {
 	client  *memcache.Client
-	servers *selector // nil: the client is another's, and knows its servers
+	servers *selector    // nil: the client is another's, and knows its servers
+	conns   *connections // nil: the client is another's
 	options Options
 	invalid error
 	gate    *gate.Gate
@@ -45,8 +47,9 @@ func Open(o Options) (*Store, error) {
 	c := memcache.NewFromSelector(servers)
 	c.Timeout = o.Timeout
 	c.MaxIdleConns = o.MaxConnections
-	c.DialContext = o.DialContext
-	return &Store{client: c, servers: servers, options: o, gate: gate.New(o.MaxConnections)}, nil
+	conns := newConnections(o.DialContext)
+	c.DialContext = conns.DialContext
+	return &Store{client: c, servers: servers, conns: conns, options: o, gate: gate.New(o.MaxConnections)}, nil
 }
 
 // New returns a store over a client, which stays the caller's: Close does not close
@@ -72,18 +75,19 @@ func (s *Store) Validate() error { return s.invalid }
 // String names the store and its prefix.
 func (s *Store) String() string { return fmt.Sprintf("memcached(prefix %q)", s.options.Prefix) }
 
-// Close implements [tier.Bytes]. It waits for calls under way, which end within the
-// client's timeout, for two seconds at most.
+// Close implements [tier.Bytes]. It closes the connections of a client that [Open]
+// made, so that calls under way fail, and leaves a client that was given to [New] as it
+// is.
 func (s *Store) Close() error {
 	if !s.gate.Close() || s.invalid != nil {
 		return nil
 	}
-	s.gate.Drain(drainWithin)
-	if s.servers == nil {
-		return nil
+	if s.conns != nil {
+		s.conns.Close()
 	}
-	if err := s.client.Close(); err != nil {
-		return fmt.Errorf("terrace/memcached: close: %w", err)
+	s.gate.Drain(drainWithin)
+	if s.conns != nil {
+		_ = s.client.Close() // to forget the connections, which are closed
 	}
 	return nil
 }
