@@ -30,7 +30,10 @@ func onTime(t *testing.T, s *redis.Store) {
 		"Get":    func(ctx context.Context) error { _, err := s.Get(ctx, "key"); return err },
 		"Set":    func(ctx context.Context) error { return s.Set(ctx, "key", []byte("late"), time.Minute) },
 		"Delete": func(ctx context.Context) error { return s.Delete(ctx, "key") },
-		"SetIf":  func(ctx context.Context) error { _, err := s.SetIf(ctx, "key", []byte("late"), time.Minute, nil); return err },
+		"SetIf": func(ctx context.Context) error {
+			_, err := s.SetIf(ctx, "key", []byte("late"), time.Minute, nil)
+			return err
+		},
 		"GetMany": func(ctx context.Context) error {
 			_, err := s.GetMany(ctx, []string{"key", "other"})
 			return err
