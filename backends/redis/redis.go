@@ -77,7 +77,7 @@ func (s *Store) GoString() string { return s.String() }
 // Close implements [tier.Bytes]. It closes the client that [Open] or [OpenClient]
 // made, and leaves one that was given to [New] as it is. Calls under way may fail.
 func (s *Store) Close() error {
-	if !s.gate.Close() || s.invalid != nil {
+	if !s.gate.Close() {
 		return nil
 	}
 	var err error

@@ -3,7 +3,7 @@ package redis
 import (
 	"bytes"
 	"context"
-	"crypto/sha1" //nolint:gosec // it is how Redis names scripts
+	"crypto/sha1" // it is how Redis names scripts
 	_ "embed"
 	"encoding/hex"
 	"errors"
@@ -19,7 +19,7 @@ import (
 var setIfScript string
 
 var setIfSHA = func() string {
-	sum := sha1.Sum([]byte(setIfScript)) //nolint:gosec // it is how Redis names scripts
+	sum := sha1.Sum([]byte(setIfScript))
 	return hex.EncodeToString(sum[:])
 }()
 
