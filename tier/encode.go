@@ -266,7 +266,7 @@ func (s *Encoded[K, V]) text(key K) (text string, err error) {
 			err = fmt.Errorf("%w: its comparison or its Key function panicked: %v", ErrBadKey, p)
 		}
 	}()
-	if key != key { //nolint:staticcheck // NaN, alone or inside a struct
+	if key != key { // NaN, alone or inside a struct
 		return "", ErrBadKey
 	}
 	return s.key(key), nil

@@ -154,7 +154,7 @@ func parseEnvelope(b []byte, key string, schema uint32, now clocks) (envelope, [
 	e.isNil = flags&flagNil != 0
 
 	rest := b[envelopeSize:]
-	ok := true
+	var ok bool
 	if flags&flagTags != 0 {
 		if e.meta.Tags, rest, ok = readTags(rest); !ok {
 			return fail("lengths")

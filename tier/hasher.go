@@ -28,7 +28,7 @@ func (h Hasher[K]) Comparable(key K) bool { return !h.dynamic || isComparable(ke
 // Storable reports whether a map finds the key again: it can be compared, and is
 // equal to itself.
 func (h Hasher[K]) Storable(key K) bool {
-	return h.Comparable(key) && key == key //nolint:staticcheck // NaN
+	return h.Comparable(key) && key == key // NaN is not
 }
 
 func holdsInterface(t reflect.Type) bool {

@@ -4,6 +4,7 @@ import (
 	"github.com/hashicorp/golang-lru/arc/v2"
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/hashicorp/golang-lru/v2/simplelru"
+
 	"github.com/terracecache/terrace/tier"
 )
 

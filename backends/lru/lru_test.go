@@ -137,16 +137,16 @@ func TestBadOptions(t *testing.T) {
 		if want == nil {
 			t.Errorf("%+v: Validate gives no error", o)
 		}
-		if _, err := s.Get(ctx, "key"); err != want {
+		if _, err := s.Get(ctx, "key"); !errors.Is(err, want) {
 			t.Errorf("%+v: Get gives error %v, want %v", o, err, want)
 		}
-		if err := s.Set(ctx, "key", endless(1), time.Hour); err != want {
+		if err := s.Set(ctx, "key", endless(1), time.Hour); !errors.Is(err, want) {
 			t.Errorf("%+v: Set gives error %v, want %v", o, err, want)
 		}
-		if err := s.Delete(ctx, "key"); err != want {
+		if err := s.Delete(ctx, "key"); !errors.Is(err, want) {
 			t.Errorf("%+v: Delete gives error %v, want %v", o, err, want)
 		}
-		if err := s.Clear(ctx); err != want {
+		if err := s.Clear(ctx); !errors.Is(err, want) {
 			t.Errorf("%+v: Clear gives error %v, want %v", o, err, want)
 		}
 		s.Usage()

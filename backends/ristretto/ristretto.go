@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/dgraph-io/ristretto/v2"
+
 	"github.com/terracecache/terrace/tier"
 )
 

@@ -6,8 +6,9 @@ import (
 	"errors"
 	"reflect"
 
-	"github.com/terracecache/terrace/tier"
 	"github.com/vmihailenco/msgpack/v5"
+
+	"github.com/terracecache/terrace/tier"
 )
 
 // MsgPack returns the codec of github.com/vmihailenco/msgpack: smaller and faster

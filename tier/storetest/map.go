@@ -44,7 +44,7 @@ func (m *Map[K, V]) Set(_ context.Context, key K, entry *tier.Entry[V], ttl time
 	switch {
 	case m.entries == nil:
 		return tier.ErrClosed
-	case key != key: //nolint:staticcheck // NaN could be set and never found
+	case key != key: // NaN could be set and never found
 		return tier.ErrBadKey
 	case ttl <= 0:
 		delete(m.entries, key)
