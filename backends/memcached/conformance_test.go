@@ -39,18 +39,21 @@ func TestConformance(t *testing.T) {
 	const largest = 1 << 20 // of an item, unless the server is told otherwise
 	one, other := servers.Memcached(t).Addr(), servers.Memcached(t).Addr()
 	t.Run("one server", func(t *testing.T) {
+		t.Parallel()
 		storetest.TestBytesWith(t, func(t testing.TB) tier.Bytes {
 			return open(t, memcached.Options{Servers: []string{one}, Prefix: prefix()})
 		}, storetest.BytesOptions{TooLarge: largest})
 	})
 	t.Run("two servers", func(t *testing.T) {
+		t.Parallel()
 		storetest.TestBytesWith(t, func(t testing.TB) tier.Bytes {
 			return open(t, memcached.Options{Servers: []string{one, other}, Prefix: prefix(), MaxValueSize: largest / 2})
 		}, storetest.BytesOptions{TooLarge: largest/2 + 1})
 	})
 	t.Run("another's client", func(t *testing.T) {
+		t.Parallel()
 		c := memcache.New(one)
-		defer c.Close()
+		t.Cleanup(func() { c.Close() })
 		storetest.TestBytes(t, func(testing.TB) tier.Bytes {
 			return memcached.NewWith(c, memcached.Options{Prefix: prefix()})
 		})

@@ -79,7 +79,7 @@ func (s *Store) String() string { return fmt.Sprintf("memcached(prefix %q)", s.o
 // made, so that calls under way fail, and leaves a client that was given to [New] as it
 // is.
 func (s *Store) Close() error {
-	if !s.gate.Close() || s.invalid != nil {
+	if !s.gate.Close() {
 		return nil
 	}
 	if s.conns != nil {

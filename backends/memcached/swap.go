@@ -88,7 +88,10 @@ func (s *Store) headOf(held *memcache.Item, key string) []byte {
 	if held == nil {
 		return nil
 	}
-	value, _ := s.valueOf(held, key)
+	value, ours := s.valueOf(held, key)
+	if !ours {
+		return nil // as Get gives nothing of it, and the next write must get through
+	}
 	return value[:min(len(value), tier.HeadSize)]
 }
 
