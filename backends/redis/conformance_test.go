@@ -56,4 +56,11 @@ func TestConformance(t *testing.T) {
 			return redis.NewWith(c, redis.Options{Prefix: prefix()})
 		})
 	})
+	t.Run("ring", func(t *testing.T) {
+		c := goredis.NewRing(&goredis.RingOptions{Addrs: map[string]string{"one": addr, "other": servers.Redis(t).Addr()}})
+		defer c.Close()
+		storetest.TestBytes(t, func(testing.TB) tier.Bytes {
+			return redis.NewWith(c, redis.Options{Prefix: prefix()})
+		})
+	})
 }

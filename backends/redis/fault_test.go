@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -127,6 +128,30 @@ func TestC46AContextBoundsTheWaitForAConnection(t *testing.T) {
 		cancel()
 		s.Close()
 	}
+}
+
+func TestC46CallsThatWereLeftAreBounded(t *testing.T) {
+	const most = 10
+	p := servers.Proxy(t, servers.Redis(t).Addr())
+	c := client(t, &goredis.Options{Addr: p.Addr(), PoolSize: 100, ReadTimeout: time.Minute, DialTimeout: time.Minute})
+	s := redis.NewWith(c, redis.Options{MaxCalls: most})
+	mustSet(t, s, "key", "value")
+	p.BlackHole()
+	before := runtime.NumGoroutine()
+	for range 20 * most {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		if _, err := s.Get(ctx, "key"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got error %v, want the context's", err)
+		}
+		cancel()
+	}
+	// Each has one goroutine here, one where the client dials, and the proxy's.
+	if grown := runtime.NumGoroutine() - before; grown > 10*most {
+		t.Errorf("%d goroutines more, of %d calls at most", grown, most)
+	}
+	c.Close()
+	p.Cut()
+	s.Close()
 }
 
 func TestC59AnIdleConnectionThatTheServerClosedIsNotNoticed(t *testing.T) {

@@ -3,6 +3,8 @@ package redis_test
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +57,20 @@ func TestOpenAuthenticates(t *testing.T) {
 			t.Errorf("the password is in %q", text)
 		}
 	}
+}
+
+func TestOpenByASocket(t *testing.T) {
+	// A path of its own, since t.TempDir's may be longer than a socket's may be.
+	dir, err := os.MkdirTemp("", "redis")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "redis.sock")
+	servers.Redis(t, "--unixsocket", path, "--requirepass", "password")
+	s := open(t, "unix://:password@"+path+"?db=1", redis.Options{})
+	mustSet(t, s, "key", "value")
+	wantValue(t, s, "key", "value")
 }
 
 func TestOpenRefusesAndTellsNoPassword(t *testing.T) {
