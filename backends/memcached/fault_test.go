@@ -467,7 +467,7 @@ func TestARejectedWriteLeavesNothingOlder(t *testing.T) {
 
 // slowly runs SetIf on an absent key through a slow network and calls arrived once
 // the server has the value and the answer is still on its way.
-func slowly(t *testing.T, arrived func(proxy *servers.FaultProxy, direct *memcached.Store)) (bool, error, *memcached.Store) {
+func slowly(t *testing.T, arrived func(proxy *servers.FaultProxy, direct *memcached.Store)) (bool, *memcached.Store, error) {
 	t.Helper()
 	addr := servers.Memcached(t).Addr()
 	proxy := servers.Proxy(t, addr)
@@ -489,11 +489,11 @@ func slowly(t *testing.T, arrived func(proxy *servers.FaultProxy, direct *memcac
 	})
 	arrived(proxy, direct)
 	r := <-done
-	return r.stored, r.err, direct
+	return r.stored, direct, r.err
 }
 
 func TestAConditionalWriteWhoseAnswerIsLostKnowsThatItWasMade(t *testing.T) {
-	stored, err, direct := slowly(t, func(proxy *servers.FaultProxy, _ *memcached.Store) { proxy.Reset() })
+	stored, direct, err := slowly(t, func(proxy *servers.FaultProxy, _ *memcached.Store) { proxy.Reset() })
 	if !stored || err != nil {
 		t.Errorf("SetIf = %v, %v, want true", stored, err)
 	}
@@ -501,7 +501,7 @@ func TestAConditionalWriteWhoseAnswerIsLostKnowsThatItWasMade(t *testing.T) {
 }
 
 func TestAConditionalWriteWhoseAnswerIsLostAndThatIsOverwrittenIsAnError(t *testing.T) {
-	stored, err, direct := slowly(t, func(proxy *servers.FaultProxy, direct *memcached.Store) {
+	stored, direct, err := slowly(t, func(proxy *servers.FaultProxy, direct *memcached.Store) {
 		set(t, direct, "k", "another's", time.Minute)
 		proxy.Reset()
 	})

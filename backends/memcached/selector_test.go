@@ -1,6 +1,7 @@
 package memcached
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"net"
@@ -110,7 +111,7 @@ func TestTheChoiceStaysTheSame(t *testing.T) {
 
 func TestEachServerIsVisitedUntilAnError(t *testing.T) {
 	var got []string
-	stop := fmt.Errorf("stop")
+	stop := errors.New("stop")
 	err := newSelector(names(3)).Each(func(a net.Addr) error {
 		got = append(got, a.Network()+" "+a.String())
 		if len(got) == 2 {
@@ -118,7 +119,7 @@ func TestEachServerIsVisitedUntilAnError(t *testing.T) {
 		}
 		return nil
 	})
-	if want := []string{"tcp 10.0.0.1:11211", "tcp 10.0.0.2:11211"}; err != stop || !slices.Equal(got, want) {
+	if want := []string{"tcp 10.0.0.1:11211", "tcp 10.0.0.2:11211"}; !errors.Is(err, stop) || !slices.Equal(got, want) {
 		t.Errorf("got %q, %v", got, err)
 	}
 	if got := newSelector([]string{"/run/memcached.sock"}).servers[0].addr.Network(); got != "unix" {
