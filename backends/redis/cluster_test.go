@@ -25,6 +25,24 @@ func TestC61Cluster(t *testing.T) {
 		storetest.TestBytes(t, func(t testing.TB) tier.Bytes { return open(t, url, redis.Options{Prefix: prefix()}) })
 	})
 
+	t.Run("the rights that a user needs", func(t *testing.T) {
+		for _, node := range nodes {
+			admin := client(t, &goredis.Options{Addr: node.Addr()})
+			set := append([]any{"acl", "setuser", "cache", "on", ">pw", "~p:*", "+cluster|slots", "+command"}, rights...)
+			if err := admin.Do(t.Context(), set...).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := open(t, "redis+cluster://cache:pw@"+nodes[0].Addr(), redis.Options{Prefix: "p:"})
+		mustSet(t, s, "key", "value")
+		wantValue(t, s, "key", "value")
+		_, getErr := s.GetMany(t.Context(), []string{"key", "a", "b", "c"})
+		_, swapErr := s.SetIf(t.Context(), "key", []byte("new"), time.Minute, []byte("value"))
+		if err := errors.Join(getErr, swapErr, s.Clear(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+
 	t.Run("batch over all slots", func(t *testing.T) {
 		s := open(t, url, redis.Options{Prefix: "batch:"})
 		const n = 2500

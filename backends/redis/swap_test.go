@@ -107,18 +107,37 @@ func TestOfManySwapsOfOneVersionOneIsMade(t *testing.T) {
 	}
 }
 
-func TestAUserWithoutTheRightGetsTheServersError(t *testing.T) {
+// The rights that docs/backends-remote.md names.
+var rights = []any{"+get", "+mget", "+set", "+del", "+eval", "+evalsha", "+getrange", "+scan", "+unlink", "+hello", "+client"}
+
+func TestTheRightsThatAUserNeeds(t *testing.T) {
 	addr := servers.Redis(t).Addr()
 	admin := client(t, &goredis.Options{Addr: addr})
-	if err := admin.Do(t.Context(), "acl", "setuser", "reader", "on", ">pw", "~*", "+get", "+hello", "+client").Err(); err != nil {
-		t.Fatal(err)
+	as := func(user string, rights ...any) *redis.Store {
+		t.Helper()
+		if err := admin.Do(t.Context(), append([]any{"acl", "setuser", user, "on", ">pw", "~p:*"}, rights...)...).Err(); err != nil {
+			t.Fatal(err)
+		}
+		return open(t, "redis://"+user+":pw@"+addr, redis.Options{Prefix: "p:"})
 	}
-	s := open(t, "redis://reader:pw@"+addr, redis.Options{})
-	if _, err := s.Get(t.Context(), "key"); err != nil {
+
+	s := as("cache", rights...)
+	mustSet(t, s, "key", "value")
+	wantValue(t, s, "key", "value")
+	_, getErr := s.GetMany(t.Context(), []string{"key"})
+	_, swapErr := s.SetIf(t.Context(), "key", []byte("new"), time.Minute, []byte("value"))
+	if err := errors.Join(getErr, swapErr,
+		s.SetMany(t.Context(), []string{"key"}, [][]byte{nil}, []time.Duration{time.Minute}),
+		s.DeleteMany(t.Context(), []string{"key"}), s.Delete(t.Context(), "key"), s.Clear(t.Context())); err != nil {
+		t.Error(err)
+	}
+
+	reader := as("reader", "+get", "+hello", "+client")
+	if _, err := reader.Get(t.Context(), "key"); err != nil {
 		t.Errorf("Get: %v", err)
 	}
-	_, err := s.SetIf(t.Context(), "key", nil, time.Minute, nil)
-	for _, err := range []error{err, s.Set(t.Context(), "key", nil, time.Minute)} {
+	_, swapErr = reader.SetIf(t.Context(), "key", nil, time.Minute, nil)
+	for _, err := range []error{swapErr, reader.Set(t.Context(), "key", nil, time.Minute)} {
 		var reply goredis.Error
 		if !goredis.IsPermissionError(err) || !errors.As(err, &reply) {
 			t.Errorf("got error %v, want Redis's NOPERM", err)
