@@ -1,0 +1,68 @@
+package memcached_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/terracecache/terrace/backends/memcached"
+	"github.com/terracecache/terrace/tier/storetest/servers"
+)
+
+func TestC53KeysAloneAndInABatchWithGoodOnes(t *testing.T) {
+	list := []string{"", " ", "a b", "\n", strings.Repeat("x", 250), strings.Repeat("x", 251), strings.Repeat("日", 84)}
+	addr := servers.Memcached(t).Addr()
+	for _, prefix := range []string{"", "p", strings.Repeat("p", 100)} { // "p" and 250 bytes make 251
+		s := open(t, memcached.Options{Servers: []string{addr}, Prefix: prefix})
+		keys := []string{"good"}
+		for _, key := range list {
+			keys = append(keys, key, "good "+fmt.Sprint(len(keys)))
+		}
+		values := make([][]byte, len(keys))
+		for i, key := range keys {
+			set(t, s, key, "alone "+fmt.Sprint(i), time.Minute)
+			values[i] = []byte("many " + fmt.Sprint(i))
+		}
+		for i, key := range keys {
+			want(t, s, key, "alone "+fmt.Sprint(i))
+		}
+		if err := s.SetMany(t.Context(), keys, values, slices.Repeat([]time.Duration{time.Minute}, len(keys))); err != nil {
+			t.Errorf("prefix %q: SetMany: %v", prefix, err)
+		}
+		got, err := s.GetMany(t.Context(), keys)
+		if err != nil {
+			t.Errorf("prefix %q: GetMany: %v", prefix, err)
+		}
+		for i := range keys {
+			if string(got[i]) != string(values[i]) {
+				t.Errorf("prefix %q: key %.20q is %q in a batch, want %q", prefix, keys[i], got[i], values[i])
+			}
+		}
+	}
+}
+
+func TestBatchOf100000Keys(t *testing.T) {
+	const n = 100_000
+	s := open(t, memcached.Options{Servers: []string{servers.Memcached(t, "-m", "256").Addr(), servers.Memcached(t, "-m", "256").Addr()}})
+	keys, values := make([]string, n), make([][]byte, n)
+	for i := range keys {
+		keys[i], values[i] = fmt.Sprintf("key %d", i), fmt.Append(nil, i) // hashed, for the space
+		if i%2 == 0 {
+			keys[i] = fmt.Sprint(i)
+		}
+	}
+	if err := s.SetMany(t.Context(), keys, values, slices.Repeat([]time.Duration{time.Hour}, n)); err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.GetMany(t.Context(), keys)
+	if err != nil || len(got) != n {
+		t.Fatalf("%d values, %v", len(got), err)
+	}
+	for i := range got {
+		if string(got[i]) != string(values[i]) {
+			t.Fatalf("value %d is %q", i, got[i])
+		}
+	}
+}
