@@ -41,14 +41,15 @@ func BenchmarkGet(b *testing.B) {
 		})
 		b.Run(e.String()+"/zipf", func(b *testing.B) {
 			s, keys := filled(100_000, lru.Options{Capacity: 200_000, Eviction: e})
+			z := rand.NewZipf(rand.New(rand.NewPCG(1, 2)), 1.01, 1, 99_999)
+			draws := make([]int, 1<<16)
+			for i := range draws {
+				draws[i] = int(z.Uint64())
+			}
+			b.ResetTimer()
 			b.RunParallel(func(pb *testing.PB) {
-				z := rand.NewZipf(rand.New(rand.NewPCG(1, 2)), 1.01, 1, 99_999)
-				draws := make([]int, 1<<16)
-				for i := range draws {
-					draws[i] = int(z.Uint64())
-				}
-				for i := 0; pb.Next(); i++ {
-					_, _ = s.Get(ctx, keys[draws[i&(1<<16-1)]])
+				for i := rand.IntN(len(draws)); pb.Next(); i++ {
+					_, _ = s.Get(ctx, keys[draws[i%len(draws)]])
 				}
 			})
 		})
