@@ -98,6 +98,9 @@ func (r *report) measureAll(ctx context.Context, s *settings, combinations []com
 			}
 			row.HeapPerEntry = heap
 			r.Rows = append(r.Rows, row)
+			for _, note := range row.notes {
+				r.Environment.Notes = append(r.Environment.Notes, row.Combination+", "+row.Policy+": "+note)
+			}
 			step++
 		}
 	}

@@ -17,6 +17,7 @@ type environment struct {
 	Began    string   `json:"began"`    // RFC 3339
 	L3       []string `json:"l3"`       // each server used, without secrets
 	Complete bool     `json:"complete"` // false: interrupted or failed, with the rows done by then
+	Notes    []string `json:"notes"`    // what readers of a row must know beside it
 	Pace     floor    `json:"pace_seconds"`
 	Workload struct {
 		Keys      int     `json:"keys"`
@@ -56,6 +57,7 @@ func newEnvironment(ctx context.Context, s *settings, remotes []*remote) environ
 		CPUs:   runtime.GOMAXPROCS(0),
 		Began:  time.Now().Format(time.RFC3339),
 		L3:     []string{},
+		Notes:  []string{},
 		Pace:   measureFloor(ctx, s),
 	}
 	for _, r := range remotes {

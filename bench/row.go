@@ -187,8 +187,8 @@ func (t *tally) fill(r *row) {
 	r.Latency = t.latency.percentiles()
 	r.Slow = t.slow
 	r.Oldest = t.oldest.Seconds()
-	if t.behind > r.Requests/1000 {
-		r.notes = append(r.notes, fmt.Sprintf("%.1f %% of the reads could not start in time, and are slow for that: lower --rate or raise --concurrency",
+	if t.behind > r.Requests/100 {
+		r.notes = append(r.notes, fmt.Sprintf("%.1f %% of the reads began late and are slow for that: lower --rate, raise --concurrency, or use an idle machine",
 			100*ratio(t.behind, r.Requests)))
 	}
 }

@@ -55,7 +55,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.DurationVar(&s.Slow, "slow", 0, "count reads that take longer than this (default: half the origin latency)")
 	f.IntVar(&s.L1Entries, "l1", 100, "capacity of l1 (lru), in entries")
 	f.IntVar(&s.L2Entries, "l2", 400, "capacity of l2 (ristretto), in entries")
-	f.IntVar(&s.Concurrency, "concurrency", 128, "reads under way at once, at most in the open loop, always in the closed one")
+	f.IntVar(&s.Concurrency, "concurrency", 256, "reads under way at once, at most in the open loop, always in the closed one")
 	f.Uint64Var(&s.Seed, "seed", 1, "of the sequence of keys")
 	f.StringSliceVar(&s.Combinations, "combinations", []string{"l1", "l2", "l1+l2", "l1+l3", "l1+l2+l3"}, "tiers to compare")
 	f.StringSliceVar(&s.Policies, "policies", slices.Clone(policyNames), "refresh policies to compare")

@@ -89,14 +89,10 @@ func (r *row) cells() []string {
 }
 
 func (r *report) writeNotes(b *strings.Builder) {
-	notes := 0
-	for _, row := range r.Rows {
-		for _, note := range row.notes {
-			notes++
-			fmt.Fprintf(b, "! %s, %s: %s\n", row.Combination, row.Policy, note)
-		}
+	for _, note := range r.Environment.Notes {
+		fmt.Fprintf(b, "! %s\n", note)
 	}
-	if notes > 0 {
+	if len(r.Environment.Notes) > 0 {
 		b.WriteString("\n")
 	}
 }

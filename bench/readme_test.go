@@ -1,0 +1,55 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// The README's program is the tested example, and so compiles and does what it says.
+func TestReadmeShowsTheExample(t *testing.T) {
+	example := read(t, "../coordinator/example_test.go")
+	_, example, _ = strings.Cut(example, "\n)\n\n") // behind the imports
+	example, _, found := strings.Cut(example, "\n\n\t// Output:")
+	if !found || !strings.Contains(read(t, "../README.md"), "```go\n"+example+"\n}\n```") {
+		t.Errorf("the README's program is not coordinator/example_test.go's:\n%s", example)
+	}
+}
+
+// Links between the documents lead somewhere.
+func TestLinks(t *testing.T) {
+	code := regexp.MustCompile("(?s)```.*?```")
+	link := regexp.MustCompile(`\]\(([^)#:]+)\)`)
+	for _, name := range []string{"../README.md", "../docs/bench.md"} {
+		for _, m := range link.FindAllStringSubmatch(code.ReplaceAllString(read(t, name), ""), -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(name), m[1])); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
+// Flags that the documents name exist.
+func TestDocumentsNameFlagsThatExist(t *testing.T) {
+	c := compareCommand(nil, nil)
+	c.InitDefaultHelpFlag()
+	flag := regexp.MustCompile("(?:`| )--([a-z0-9-]+)")
+	for _, name := range []string{"../README.md", "../docs/bench.md", "../.ci/run"} {
+		for _, m := range flag.FindAllStringSubmatch(read(t, name), -1) {
+			if c.Flags().Lookup(m[1]) == nil {
+				t.Errorf("%s names --%s, which the bench does not have", name, m[1])
+			}
+		}
+	}
+}
