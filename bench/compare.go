@@ -92,7 +92,9 @@ func (r *report) measureAll(ctx context.Context, s *settings, combinations []com
 		for _, policyName := range s.Policies {
 			p.at(step, c.name+", "+policyName)
 			runtime.GC() // each row begins with the same heap
-			row, err := measure(ctx, s, w, c, policyName)
+			row, err := watched(ctx, c.remote, func(ctx context.Context) (row, error) {
+				return measure(ctx, s, w, c, policyName)
+			})
 			if err != nil {
 				return stoppedBy(ctx, c.name+", "+policyName, err)
 			}

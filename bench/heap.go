@@ -13,10 +13,11 @@ import (
 // heapPerEntry measures what one entry takes of this process's heap when each of
 // the combination's in-memory tiers holds it: entry, key and value, and each tier's
 // own structures. It fills tiers of a known number of entries and compares the heap
-// after collections. Tiers that are not in memory are left out.
+// after collections. Tiers that are not in memory are left out; without any that is
+// it returns -1.
 func heapPerEntry(ctx context.Context, s *settings, c combination) (float64, error) {
 	if c.local() == 0 {
-		return 0, nil
+		return -1, nil
 	}
 	local := combination{name: c.name, tiers: c.tiers[:c.local()]}
 	n := heapEntries(s.ValueSize)
@@ -44,7 +45,7 @@ func heapPerEntry(ctx context.Context, s *settings, c combination) (float64, err
 	runtime.KeepAlive(keys)
 	runtime.KeepAlive(o)
 	if held == 0 || after < before {
-		return 0, ctx.Err()
+		return -1, ctx.Err()
 	}
 	return float64(after-before) / float64(held), nil
 }

@@ -61,11 +61,11 @@ func openOutput(name string, stdout io.Writer) (*output, error) {
 
 // write writes the report and ends the output.
 func (o *output) write(r *report, s *settings) error {
-	if !o.json {
-		return r.writeTable(o.stdout, s)
-	}
-	if o.file == nil {
+	if o.json && o.file == nil {
 		return r.writeJSON(o.stdout)
+	}
+	if err := r.writeTable(o.stdout, s); err != nil || o.file == nil {
+		return err
 	}
 	err := r.writeJSON(o.file)
 	if closeErr := o.file.Close(); err == nil {

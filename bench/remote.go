@@ -31,8 +31,10 @@ type remote struct {
 const (
 	// answerWithin bounds the wait for a server that is asked whether it is there.
 	answerWithin = 3 * time.Second
-	// clearWithin bounds the removal of a row's keys.
+	// clearWithin bounds the removal of a row's keys, clearSoon where somebody waits
+	// for the end of an interrupted run.
 	clearWithin = 10 * time.Second
+	clearSoon   = time.Second
 )
 
 // silent keeps go-redis from writing on stderr what its errors say anyway.
@@ -96,7 +98,11 @@ func (r *remote) answers(ctx context.Context) error {
 // clear removes the keys under the prefix. It asks for each by name, so that nothing
 // else in the server is looked at, let alone removed.
 func (r *remote) clear(ctx context.Context, prefix string, keys []string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearWithin)
+	within := clearWithin
+	if ctx.Err() != nil {
+		within = clearSoon
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 	defer cancel()
 	b, err := r.open(prefix)
 	if err != nil {

@@ -35,7 +35,7 @@ type row struct {
 	// Oldest is the greatest age of a value when a read returned it, counted from
 	// when its load began.
 	Oldest float64 `json:"oldest_seconds"`
-	// HeapPerEntry is what one entry takes in all in-memory tiers together; 0 where
+	// HeapPerEntry is what one entry takes in all in-memory tiers together; -1 where
 	// there are none.
 	HeapPerEntry float64 `json:"heap_bytes_per_entry"`
 
@@ -44,7 +44,7 @@ type row struct {
 }
 
 // measure runs one row from empty tiers. The context's end makes it return the
-// context's error.
+// context's cause.
 func measure(ctx context.Context, s *settings, w *workload, c combination, policyName string) (r row, err error) {
 	r = row{Combination: c.name, Policy: policyName, Hits: make(map[string]int)}
 	for _, name := range c.tiers {
@@ -89,12 +89,12 @@ func measure(ctx context.Context, s *settings, w *workload, c combination, polic
 	})
 	r.OriginCalls, r.OriginPeak = o.calls.Load(), o.peak.Load()
 	t.fill(&r)
-	if err := errors.Join(ctx.Err(), warmup.err, t.err); err != nil {
+	if err := errors.Join(context.Cause(ctx), warmup.err, t.err); err != nil {
 		return r, err
 	}
 
 	r.Throughput, err = closedLoop(ctx, cache, w, s)
-	if err := errors.Join(ctx.Err(), err); err != nil {
+	if err := errors.Join(context.Cause(ctx), err); err != nil {
 		return r, err
 	}
 	return r, r.noteFaults(ctx, c, cache.Stats())
@@ -103,6 +103,11 @@ func measure(ctx context.Context, s *settings, w *workload, c combination, polic
 // noteFaults notes in the row what went wrong beside the reads. It returns an error
 // when the remote tier does not answer any more.
 func (r *row) noteFaults(ctx context.Context, c combination, stats coordinator.Stats) error {
+	// swr and xfetch are judged by what they refresh ahead of readers.
+	if asked := stats.Refreshes + stats.RefreshesShed; stats.RefreshesShed > asked/100 {
+		r.notes = append(r.notes, fmt.Sprintf("%d of %d refreshes were put off, as the cache's limit of refreshes at once was reached",
+			stats.RefreshesShed, asked))
+	}
 	for _, t := range stats.Tiers {
 		if t.Errors == 0 {
 			continue

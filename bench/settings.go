@@ -34,7 +34,7 @@ type settings struct {
 	Policies      []string      // of policyNames
 	Redis         string        // URL
 	Memcached     []string      // HOST:PORT
-	JSON          string        // file, or "-"; empty: a table
+	JSON          string        // file beside the table, or "-" for stdout instead of it
 }
 
 // register binds the settings to flags, with their defaults. The defaults make one
@@ -61,7 +61,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringSliceVar(&s.Policies, "policies", slices.Clone(policyNames), "refresh policies to compare")
 	f.StringVar(&s.Redis, "redis", "", "`URL` of a Redis to use as l3, such as redis://localhost:6379")
 	f.StringSliceVar(&s.Memcached, "memcached", nil, "`HOST:PORT,…` of the memcached servers to use as l3")
-	f.StringVar(&s.JSON, "json", "", "write the result as JSON to this `FILE` instead of a table; -: to stdout")
+	f.StringVar(&s.JSON, "json", "", "write the result as JSON to this `FILE` too; -: to stdout, instead of the table")
 }
 
 // complete fills in the defaults that follow from other settings.
