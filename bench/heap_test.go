@@ -34,9 +34,9 @@ func TestHeapPerEntry(t *testing.T) {
 	}
 }
 
-func TestHeapOfNoTierInMemoryIsZero(t *testing.T) {
+func TestHeapOfNoTierInMemoryIsNotKnown(t *testing.T) {
 	got, err := heapPerEntry(t.Context(), &settings{ValueSize: 16}, combination{name: "l3", tiers: []string{"l3"}, remote: &remote{}})
-	if got != 0 || err != nil {
+	if got != -1 || err != nil {
 		t.Errorf("got %v, %v", got, err)
 	}
 }
