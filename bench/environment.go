@@ -76,6 +76,8 @@ func newEnvironment(ctx context.Context, s *settings, remotes []*remote) environ
 func measureFloor(ctx context.Context, s *settings) floor {
 	const long = 0.2 // seconds
 	t := newTally(s.Slow)
+	nap, release := newNap()
+	defer release()
 	openLoop(ctx, newPace(min(s.reads(long), s.reads(s.Seconds)), s.Rate, nap), s.Concurrency, func(_ int, due tier.Instant) {
 		took := tier.Now().Sub(due)
 		t.mu.Lock()

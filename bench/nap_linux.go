@@ -1,26 +1,43 @@
 package main
 
 import (
-	"syscall"
+	"os"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/terracecache/terrace/tier"
 )
 
-// spin is the rest of a nap that is not slept: a thread wakes up to this much late.
+// spin is the rest of a nap that is not slept: about what a wake-up is late by.
 const spin = 30 * time.Microsecond
 
-// nap sleeps for a time of milliseconds or less and is late by a microsecond or so.
-// time.Sleep is late by up to a millisecond, since the runtime waits for timers by
-// epoll, which counts in milliseconds; that would drown what is measured.
-func nap(d time.Duration) {
-	until := tier.Now().Add(d)
-	if d > spin {
-		const setTimerSlack = 29 // PR_SET_TIMERSLACK, of this thread; by default 50 µs
-		_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, setTimerSlack, 1, 0)
-		t := syscall.NsecToTimespec(int64(d - spin))
-		_ = syscall.Nanosleep(&t, nil) // a signal may end it early; the loop makes up for it
+// newNap returns a function that sleeps for times of milliseconds or less and wakes
+// within tens of microseconds, and one that releases what it holds. Only one nap may
+// be taken at once.
+//
+// time.Sleep is late by up to a millisecond in a process that is idle, since the
+// runtime waits for its timers by epoll, which counts in milliseconds; that would
+// drown what is measured. A timerfd is exact, and waiting for it blocks no thread;
+// a thread in nanosleep keeps its processor of the runtime from whoever has work, for
+// example answers of the server, and was seen to add milliseconds to p99.
+func newNap() (nap func(time.Duration), release func()) {
+	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
+	if err != nil {
+		return time.Sleep, func() {}
 	}
-	for tier.Now() < until {
+	timer := os.NewFile(uintptr(fd), "timerfd")
+	expirations := make([]byte, 8)
+	nap = func(d time.Duration) {
+		until := tier.Now().Add(d)
+		if d > spin {
+			at := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(d - spin))}
+			if err := unix.TimerfdSettime(fd, 0, &at, nil); err == nil {
+				_, _ = timer.Read(expirations) // how often it ran out is known: once
+			}
+		}
+		for tier.Now() < until {
+		}
 	}
+	return nap, func() { timer.Close() }
 }

@@ -79,6 +79,8 @@ func TestOpenLoopEndsWithItsContext(t *testing.T) {
 }
 
 func TestNap(t *testing.T) {
+	nap, release := newNap()
+	defer release()
 	for _, d := range []time.Duration{0, time.Microsecond, 100 * time.Microsecond, 2 * time.Millisecond} {
 		began := time.Now()
 		nap(d)

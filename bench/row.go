@@ -75,6 +75,8 @@ func measure(ctx context.Context, s *settings, w *workload, c combination, polic
 		}
 	}()
 
+	nap, release := newNap()
+	defer release()
 	warm := s.reads(s.WarmupSeconds)
 	warmup := newTally(s.Slow)
 	openLoop(ctx, newPace(warm, s.Rate, nap), s.Concurrency, func(i int, due tier.Instant) {
@@ -88,6 +90,7 @@ func measure(ctx context.Context, s *settings, w *workload, c combination, polic
 		t.read(ctx, cache, key, due)
 	})
 	r.OriginCalls, r.OriginPeak = o.calls.Load(), o.peak.Load()
+	r.noteShed(cache.Stats())
 	t.fill(&r)
 	if err := errors.Join(context.Cause(ctx), warmup.err, t.err); err != nil {
 		return r, err
@@ -100,14 +103,19 @@ func measure(ctx context.Context, s *settings, w *workload, c combination, polic
 	return r, r.noteFaults(ctx, c, cache.Stats())
 }
 
-// noteFaults notes in the row what went wrong beside the reads. It returns an error
-// when the remote tier does not answer any more.
-func (r *row) noteFaults(ctx context.Context, c combination, stats coordinator.Stats) error {
-	// swr and xfetch are judged by what they refresh ahead of readers.
+// noteShed notes in the row if the cache had no room for many refreshes: swr and
+// xfetch are judged by what they refresh ahead of readers. The closed loop, which
+// asks for more than any, has not begun.
+func (r *row) noteShed(stats coordinator.Stats) {
 	if asked := stats.Refreshes + stats.RefreshesShed; stats.RefreshesShed > asked/100 {
 		r.notes = append(r.notes, fmt.Sprintf("%d of %d refreshes were put off, as the cache's limit of refreshes at once was reached",
 			stats.RefreshesShed, asked))
 	}
+}
+
+// noteFaults notes in the row what went wrong beside the reads. It returns an error
+// when the remote tier does not answer any more.
+func (r *row) noteFaults(ctx context.Context, c combination, stats coordinator.Stats) error {
 	for _, t := range stats.Tiers {
 		if t.Errors == 0 {
 			continue
