@@ -162,9 +162,11 @@ type level[K comparable, V any] struct {
 
 	// floor is the Instant up to which nothing in the tier is trusted: what a
 	// Clear that failed, or a failed write that had to be forgotten, left there.
-	floor   atomic.Int64
-	repeats *repeats[K, V]
-	counts  levelCounts
+	// Both are Instants.
+	floor    atomic.Int64
+	floorEnd atomic.Int64 // when all from before the floor must be dead
+	repeats  *repeats[K, V]
+	counts   levelCounts
 }
 
 const noFloor = -1 << 63

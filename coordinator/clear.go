@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/terracecache/terrace/tier"
 )
@@ -12,39 +13,46 @@ import (
 // nothing that belongs to others (S4). A Get in this process that begins after Clear
 // has returned sees nothing from before (W1). A tier that cannot clear, or fails to,
 // is named in the [WriteError]; this process then trusts nothing that it holds from
-// before.
+// before, and does not try again. Loads that are under way in other processes may
+// still store what they began to load before (docs/guarantees.md).
 //
 // No tier's Timeout bounds it, as a large tier takes its time; the context does.
 func (c *Cache[K, V]) Clear(ctx context.Context) error {
 	if c.settings.Load().closed {
 		return ErrClosed
 	}
+	if !c.life.begin() {
+		return ErrClosed
+	}
+	defer c.life.end()
 	c.table.beginClear()
 	defer c.table.endClear()
 	// Those who are writing end first; what they leave behind to be tried again is
-	// from before. While a level is not trusted it is as if it were empty, so that
-	// what it lacks can be forgotten; then whoever has begun to try it ends.
-	err := c.table.settle(ctx)
-	floors := make([]tier.Instant, len(c.levels))
-	for i, l := range c.levels {
-		floors[i] = tier.Now()
-		c.distrust(i, floors[i])
-		l.repeats.forgetAll()
-	}
-	if err == nil {
-		err = c.table.settle(ctx)
-	}
-	if err != nil {
+	// from before. Then a level is not trusted, as if it were empty, and what it
+	// lacks need only be deleted; and whoever has begun to try something else ends.
+	if err := c.table.settle(ctx); err != nil {
 		return fmt.Errorf("terrace: cache %q: clear: waiting for writes under way: %w", c.name, err)
 	}
+	began := tier.Now()
+	floors := make([]tier.Instant, len(c.levels))
+	for i, l := range c.levels {
+		floors[i] = c.distrust(i, began)
+		l.repeats.becomeDeletions(began)
+	}
+	unsettled := c.table.settle(ctx)
 	return c.eachUp("clear", func(i int, l *level[K, V]) error {
+		if unsettled != nil {
+			return unsettled
+		}
 		if l.clear == nil {
 			return errors.ErrUnsupported
 		}
 		if err := l.clear.Clear(ctx); err != nil {
 			return err
 		}
-		if l.floor.CompareAndSwap(int64(floors[i]), noFloor) && i == 0 {
+		l.repeats.forget(began)
+		l.floor.CompareAndSwap(int64(floors[i]), noFloor)
+		if i == 0 {
 			c.retop()
 		}
 		return nil
@@ -52,14 +60,19 @@ func (c *Cache[K, V]) Clear(ctx context.Context) error {
 }
 
 // distrust keeps this process from trusting what a level holds from before an
-// instant.
-func (c *Cache[K, V]) distrust(i int, before tier.Instant) {
+// instant, and returns the floor. A clock of another process may be ahead: what that
+// has written just before seems to be from just after.
+func (c *Cache[K, V]) distrust(i int, before tier.Instant) tier.Instant {
 	l := c.levels[i]
+	if !l.local {
+		before = before.Add(tier.MaxSkew)
+	}
 	for {
 		floor := l.floor.Load()
 		if floor >= int64(before) {
-			return
+			return before
 		}
+		l.floorEnd.Store(int64(before.Add(c.longestIn(l))))
 		if l.floor.CompareAndSwap(floor, int64(before)) {
 			break
 		}
@@ -67,4 +80,24 @@ func (c *Cache[K, V]) distrust(i int, before tier.Instant) {
 	if i == 0 {
 		c.retop()
 	}
+	return before
+}
+
+// trusts reports whether an entry is from after what the level is not trusted for.
+// It lifts the floor when all from before must be dead.
+func (c *Cache[K, V]) trusts(i int, e *tier.Entry[V]) bool {
+	l := c.levels[i]
+	floor := l.floor.Load()
+	if floor == noFloor {
+		return true
+	}
+	if tier.Now() > tier.Instant(l.floorEnd.Load()) && l.floor.CompareAndSwap(floor, noFloor) && i == 0 {
+		c.retop()
+	}
+	return e.LoadedAt() > tier.Instant(floor)
+}
+
+// longestIn returns the longest life that an entry in the level may have.
+func (c *Cache[K, V]) longestIn(l *level[K, V]) time.Duration {
+	return min(l.ttl, time.Duration(c.longest.Load()))
 }

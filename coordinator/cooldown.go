@@ -19,8 +19,9 @@ type cooldowns[K comparable] struct {
 
 	some atomic.Bool // there are keys; spares the lock where there are none
 
-	mu   sync.Mutex
-	keys map[K]cooldown
+	mu    sync.Mutex
+	keys  map[K]cooldown
+	swept tier.Instant // when the last sweep was
 }
 
 type cooldown struct {
@@ -34,7 +35,7 @@ const maxCooldowns = 1 << 16
 // newCooldowns is told how long a load may take, as the next failure may come so
 // much later than its try began.
 func newCooldowns[K comparable](b policy.Backoff, load time.Duration) *cooldowns[K] {
-	return &cooldowns[K]{backoff: b, memory: addDurations(load, time.Minute)}
+	return &cooldowns[K]{backoff: b, swept: tier.Now(), memory: addDurations(load, time.Minute)}
 }
 
 // active reports whether the key is not to be loaded now.
@@ -44,7 +45,9 @@ func (c *cooldowns[K]) active(key K, now tier.Instant) bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return now < c.keys[key].until
+	c.sweep(now)
+	cool, ok := c.keys[key]
+	return ok && now < cool.until
 }
 
 // failed notes a failure at the given time.
@@ -55,29 +58,43 @@ func (c *cooldowns[K]) failed(key K, now tier.Instant) {
 		c.keys = make(map[K]cooldown)
 		c.some.Store(true)
 	}
-	cool := c.keys[key]
-	if now >= cool.forget {
-		cool.failures = 0
+	cool, ok := c.keys[key]
+	if !ok || now >= cool.forget {
+		cool = cooldown{}
 	}
 	cool.failures++
 	wait := c.backoff.Wait(cool.failures, draw())
 	cool.until = now.Add(wait)
 	cool.forget = cool.until.Add(c.memory)
-	c.keys[key] = cool
-	c.sweep(key, now)
-}
-
-// sweep forgets a few that are over, found by the map's random order, and one that
-// is not when there are too many. The lock is held.
-func (c *cooldowns[K]) sweep(keep K, now tier.Instant) {
-	looked := 0
-	for k, cool := range c.keys {
-		if looked++; looked > 8 {
+	if !ok && len(c.keys) >= maxCooldowns {
+		for other := range c.keys {
+			delete(c.keys, other)
 			break
 		}
-		if k != keep && (now >= cool.forget || len(c.keys) > maxCooldowns) {
-			delete(c.keys, k)
+	}
+	c.keys[key] = cool
+	c.sweep(now)
+}
+
+// sweep forgets all that is over, once in a while. The lock is held.
+func (c *cooldowns[K]) sweep(now tier.Instant) {
+	if now < c.swept.Add(c.memory) {
+		return
+	}
+	c.swept = now
+	for key, cool := range c.keys {
+		if now >= cool.forget {
+			delete(c.keys, key)
 		}
+	}
+	c.rest()
+}
+
+// rest lets go of an empty map. The lock is held.
+func (c *cooldowns[K]) rest() {
+	if len(c.keys) == 0 {
+		c.keys = nil
+		c.some.Store(false)
 	}
 }
 
@@ -89,8 +106,6 @@ func (c *cooldowns[K]) clear(key K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.keys, key)
-	if len(c.keys) == 0 {
-		c.keys = nil
-		c.some.Store(false)
-	}
+	c.sweep(tier.Now())
+	c.rest()
 }

@@ -35,17 +35,26 @@ func nodeOf(ctx context.Context) *node {
 // await notes that n's loader waits for the target's flight, or returns a
 // [CycleError] when that one waits, directly or through others, for n (L6).
 func (n *node) await(target *node) error {
+	path := n.enter(target)
+	if path == nil {
+		return nil
+	}
+	names := []string{n.owner.describe()}
+	for _, p := range path {
+		names = append(names, p.owner.describe())
+	}
+	return &CycleError{Path: names}
+}
+
+// enter makes the edge, or returns the path back where there is one.
+func (n *node) enter(target *node) []*node {
 	cycles.Lock()
 	defer cycles.Unlock()
-	if path := target.pathTo(n, make(map[*node]bool)); path != nil {
-		names := []string{n.owner.describe()}
-		for _, p := range path {
-			names = append(names, p.owner.describe())
-		}
-		return &CycleError{Path: names}
+	path := target.pathTo(n, make(map[*node]bool))
+	if path == nil {
+		n.waits = append(n.waits, target)
 	}
-	n.waits = append(n.waits, target)
-	return nil
+	return path
 }
 
 // awaited ends what await began.

@@ -91,8 +91,9 @@ func (e *TierError) Error() string {
 func (e *TierError) Unwrap() error { return e.Err }
 
 // WriteError tells in which tiers a Set, Delete, Expire or Clear failed. The other
-// tiers have it, readers in this process see it everywhere, and the failed tiers
-// are tried again in the background until they have it or it no longer matters.
+// tiers have it, and readers in this process see it everywhere. After a Set, Delete
+// or Expire the failed tiers are tried again in the background until they have it or
+// it no longer matters.
 type WriteError struct {
 	// Tiers holds the failures, from the bottom tier up.
 	Tiers []*TierError

@@ -16,13 +16,19 @@ type flight[K comparable, V any] struct {
 	record *record[K, V]
 
 	// Guarded by shard.mu; answer may be read by whoever saw done closed.
-	done   chan struct{} // made when somebody is going to wait
-	landed bool
-	fenced bool
-	answer answer[V]
+	done      chan struct{} // made when somebody is going to wait
+	announced bool          // the answer is out, the flight goes on
+	landed    bool
+	fenced    bool
+	answer    answer[V]
 
 	// early is the answer once it is known, while it is still being stored.
 	early atomic.Pointer[answer[V]]
+	// places are what the flight's goroutine occupies; its own concern, but for
+	// background, which whoever abandons the flight gives back.
+	inFlights    bool
+	inBackground atomic.Bool
+
 	// node stands for the flight where loaders wait for loads.
 	node node
 }
@@ -50,6 +56,16 @@ type answer[V any] struct {
 	// full says that the flight found no room and did nothing (L5); the entry, if
 	// there is one, is the stale one at hand.
 	full bool
+	// loaderless says that the flight ended in a miss for want of a loader.
+	loaderless bool
+	// late says that the caller came when the load had already been made.
+	late bool
+}
+
+// over reports whether the answer must not be served any more. One that the caller
+// has waited for to be loaded is served even when that took longer than its life.
+func (a *answer[V]) over(now tier.Instant) bool {
+	return (a.source != fromLoad || a.late) && now >= a.entry.UsableUntil()
 }
 
 // fromLoad is the source of an answer that the loader gave.

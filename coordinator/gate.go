@@ -24,6 +24,13 @@ func (g *gate) tryEnter() bool {
 	return true
 }
 
+// force enters whatever the bound.
+func (g *gate) force() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.used++
+}
+
 // enter waits for a place as long as the context lasts.
 func (g *gate) enter(ctx context.Context) error {
 	g.mu.Lock()
@@ -42,7 +49,7 @@ func (g *gate) leave() {
 }
 
 func (g *gate) pass() {
-	if !g.line.next() {
+	if g.used > g.max || !g.line.next() {
 		g.used--
 	}
 }

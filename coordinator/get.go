@@ -35,10 +35,25 @@ func (c *Cache[K, V]) Get(ctx context.Context, key K) (V, error) {
 	return r.Value, orAbsent(r, err)
 }
 
-// GetOrLoad is Get with a loader of its own for this call. Callers of one key at
+// GetOrLoad is Get with a loader of its own for this call; nil means the cache's.
+// Callers of one key at
 // one time share one load, whichever of their loaders it runs.
 func (c *Cache[K, V]) GetOrLoad(ctx context.Context, key K, load Loader[K, V]) (V, error) {
-	r, err := c.lookup(ctx, key, loading[K, V]{plain: load})
+	l := loading[K, V]{plain: load}
+	if load == nil {
+		l = c.load
+	}
+	r, err := c.lookup(ctx, key, l)
+	return r.Value, orAbsent(r, err)
+}
+
+// GetOrLoadEntry is GetOrLoad with a loader of the richer form.
+func (c *Cache[K, V]) GetOrLoadEntry(ctx context.Context, key K, load EntryLoader[K, V]) (V, error) {
+	l := loading[K, V]{entry: load}
+	if load == nil {
+		l = c.load
+	}
+	r, err := c.lookup(ctx, key, l)
 	return r.Value, orAbsent(r, err)
 }
 
@@ -150,9 +165,16 @@ func (c *Cache[K, V]) board(ctx context.Context, key K, load loading[K, V]) (a a
 			if hasRoom {
 				c.flights.leave()
 			}
-			a, joined = c.await(ctx, f), true
+			a, joined = c.await(ctx, f, true), true
 		}
-		if !a.full {
+		hasRoom = false
+		switch {
+		case a.full:
+		case joined && a.loaderless && !load.none():
+			continue // it has looked, and we can load
+		case a.err == nil && a.over(tier.Now()):
+			continue // its usable time has ended on the way here (T3)
+		default:
 			return a, joined
 		}
 		// No room for another flight (L5).
@@ -171,9 +193,6 @@ func (c *Cache[K, V]) board(ctx context.Context, key K, load loading[K, V]) (a a
 // waitForRoom waits within the caller's context for a place among the flights; one
 // who has no deadline of his own waits as long as a load may take.
 func (c *Cache[K, V]) waitForRoom(ctx context.Context) error {
-	if c.flights.tryEnter() {
-		return nil
-	}
 	c.counts.saturated.Add(1)
 	ctx, cancel := context.WithTimeout(ctx, c.limits.LoadTimeout)
 	defer cancel()
@@ -187,35 +206,38 @@ func (c *Cache[K, V]) waitForRoom(ctx context.Context) error {
 	return nil
 }
 
-// await waits for a flight's answer within the caller's context.
-func (c *Cache[K, V]) await(ctx context.Context, f *flight[K, V]) answer[V] {
-	if early := f.early.Load(); early != nil {
-		return *early
-	}
-	select {
-	case <-f.done:
-		return f.answer
-	default:
-	}
+// await waits for a flight's answer within the caller's context. A loaded value is
+// handed out when it has been stored, so that whoever asks next finds it; only at the
+// end of its context a caller takes it as soon as it is there.
+func (c *Cache[K, V]) await(ctx context.Context, f *flight[K, V], joined bool) answer[V] {
+	late := joined && f.early.Load() != nil
 	if n := nodeOf(ctx); n != nil {
 		if err := n.await(&f.node); err != nil {
 			return answer[V]{err: err}
 		}
 		defer n.awaited(&f.node)
 	}
+	var a answer[V]
 	select {
 	case <-f.done:
-		return f.answer
+		a = f.answer
 	case <-ctx.Done():
+		early := f.early.Load()
+		if early == nil {
+			return answer[V]{err: c.gaveUp(ctx)}
+		}
+		a = *early
 	}
-	if early := f.early.Load(); early != nil {
-		return *early
-	}
-	return answer[V]{err: c.gaveUp(ctx)}
+	a.late = late
+	return a
 }
 
 func (c *Cache[K, V]) gaveUp(ctx context.Context) error {
-	return fmt.Errorf("terrace: cache %q: gave up waiting: %w", c.name, ctx.Err())
+	err := ctx.Err()
+	if cause := context.Cause(ctx); cause != err {
+		err = fmt.Errorf("%w: %w", err, cause)
+	}
+	return fmt.Errorf("terrace: cache %q: gave up waiting: %w", c.name, err)
 }
 
 // conclude counts the request, starts the refresh that the policy wants, and makes

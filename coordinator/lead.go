@@ -33,10 +33,7 @@ func (c *Cache[K, V]) lead(ctx context.Context, f *flight[K, V], load loading[K,
 			return answer[V]{err: err}
 		}
 	}
-	var x finding[V]
-	if c.swaps {
-		x.seen = make([]sighting, len(c.levels))
-	}
+	x := c.newFinding()
 	c.search(ctx, f.key, 0, c.local, nil, &x)
 	switch {
 	case x.hit != nil:
@@ -44,11 +41,15 @@ func (c *Cache[K, V]) lead(ctx context.Context, f *flight[K, V], load loading[K,
 		return answer[V]{entry: x.hit, source: x.source, refresh: x.refresh}
 	case c.local < len(c.levels):
 	case load.none():
-		return answer[V]{err: ErrMiss}
+		return answer[V]{err: ErrMiss, loaderless: true}
 	case c.coolsDown(f, &x):
 		return x.asReserve()
 	}
-	if !hasRoom && !c.flights.tryEnter() {
+	if !hasRoom && f.node.parent != nil {
+		// The loader that asks has a place and waits for this flight; to wait for
+		// another place could be to wait for itself.
+		c.flights.force()
+	} else if !hasRoom && !c.flights.tryEnter() {
 		a = x.asReserve()
 		a.full = true
 		return a
@@ -61,8 +62,9 @@ func (c *Cache[K, V]) lead(ctx context.Context, f *flight[K, V], load loading[K,
 	f.wanted()
 	f.shard.mu.Unlock()
 	started = true
+	f.inFlights = true
 	go c.run(ctx, f, load, x, nil)
-	return c.await(ctx, f)
+	return c.await(ctx, f, false)
 }
 
 // recursion returns an error when a flight of the same key is among those whose
@@ -87,10 +89,7 @@ func (f *flight[K, V]) hasLanded() bool {
 // c.life, and ends both. With refreshing, it replaces that entry: it looks into all
 // tiers for a newer one first and serves nobody in between.
 func (c *Cache[K, V]) run(ctx context.Context, f *flight[K, V], load loading[K, V], x finding[V], refreshing *tier.Entry[V]) {
-	defer c.flights.leave()
-	if refreshing != nil {
-		defer c.background.leave()
-	}
+	defer c.leavePlaces(f) // where another has landed the flight
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	unhook := context.AfterFunc(c.base, func() { cancel(ErrClosed) })
 	done := false
@@ -116,7 +115,7 @@ func (c *Cache[K, V]) run(ctx context.Context, f *flight[K, V], load loading[K, 
 		c.fill(ctx, f, &x)
 		c.finish(f, answer[V]{entry: x.hit, source: x.source, refresh: x.refresh})
 	case load.none():
-		c.finish(f, answer[V]{err: ErrMiss})
+		c.finish(f, answer[V]{err: ErrMiss, loaderless: true})
 	case c.coolsDown(f, &x):
 		c.finish(f, x.asReserve())
 	default:
@@ -132,8 +131,30 @@ func (c *Cache[K, V]) coolsDown(f *flight[K, V], x *finding[V]) bool {
 	return c.settings.Load().servesOnError(x.reserve, now) && c.cooldowns.active(f.key, now)
 }
 
-// finish lands a flight that has a beginning in c.life.
+// finish lands a flight from its own goroutine. Its places are free before anybody
+// learns of its end.
 func (c *Cache[K, V]) finish(f *flight[K, V], a answer[V]) {
+	c.leavePlaces(f)
+	c.landed(f, a)
+}
+
+// leavePlaces gives back what the flight's goroutine, which calls it, occupies.
+func (c *Cache[K, V]) leavePlaces(f *flight[K, V]) {
+	c.leaveBackground(f)
+	if f.inFlights {
+		f.inFlights = false
+		c.flights.leave()
+	}
+}
+
+func (c *Cache[K, V]) leaveBackground(f *flight[K, V]) {
+	if f.inBackground.CompareAndSwap(true, false) {
+		c.background.leave()
+	}
+}
+
+// landed lands a flight that has a beginning in c.life.
+func (c *Cache[K, V]) landed(f *flight[K, V], a answer[V]) {
 	if c.table.land(f, a) {
 		c.life.end()
 	}
@@ -151,11 +172,7 @@ func (c *Cache[K, V]) fill(ctx context.Context, f *flight[K, V], x *finding[V]) 
 	defer f.shard.giveTurn(f.record)
 	for i := x.source - 1; i >= 0; i-- {
 		l := c.levels[i]
-		var seen sighting
-		if x.seen != nil {
-			seen = x.seen[i]
-		}
-		stored, err := c.storeAt(ctx, l, f.key, x.hit, l.remaining(x.hit, tier.Now()), seen)
+		stored, err := c.storeAt(ctx, l, f.key, x.hit, true, x.at(i))
 		if err != nil {
 			c.levelFailed(l, "fill", err)
 		} else if stored {
@@ -201,10 +218,9 @@ func (c *Cache[K, V]) startRefresh(ctx context.Context, key K, load loading[K, V
 		return flying
 	}
 	c.counts.refreshes.Add(1)
-	var x finding[V]
-	if c.swaps {
-		x.seen = make([]sighting, len(c.levels))
-	}
+	f.inFlights = true
+	f.inBackground.Store(true)
+	x := c.newFinding()
 	// Nobody waits for a refresh, so the loader that the reader may be in is no part
 	// of what the refresh's own loader waits for.
 	go c.run(context.WithValue(ctx, nodeKey{}, (*node)(nil)), f, load, x, e)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 )
 
 // life counts what runs in the background, so that Close can wait for it.
@@ -61,7 +62,15 @@ func (l *life) close() bool {
 // failed to close. A loader that does not heed its context keeps its goroutine until
 // it returns; nobody waits for it. Closing again waits for the first Close, within
 // the context, and returns nil.
+//
+// A loader must not close its own cache: it would wait for itself, and gets an
+// [ErrCycle].
 func (c *Cache[K, V]) Close(ctx context.Context) error {
+	if n := nodeOf(ctx); n != nil {
+		if f, ok := n.owner.(*flight[K, V]); ok && f.cache == c {
+			return fmt.Errorf("terrace: cache %q: close from within its loader: %w", c.name, ErrCycle)
+		}
+	}
 	if !c.life.close() {
 		select {
 		case <-c.life.closed:
@@ -81,14 +90,43 @@ func (c *Cache[K, V]) Close(ctx context.Context) error {
 	c.rushRepeats()
 	select {
 	case <-c.life.idle:
-	case <-ctx.Done():
-		errs = append(errs, fmt.Errorf("terrace: cache %q: close: cancelled what was still under way: %w", c.name, ctx.Err()))
-	}
-	c.stop(ErrClosed)
-	for _, l := range c.levels {
-		if err := l.store.Close(); err != nil {
-			errs = append(errs, &TierError{Tier: l.name, Op: "close", Err: err})
+	default:
+		select {
+		case <-c.life.idle:
+		case <-ctx.Done():
+			errs = append(errs, fmt.Errorf("terrace: cache %q: close: cancelled what was still under way: %w", c.name, ctx.Err()))
 		}
 	}
-	return errors.Join(errs...)
+	c.stop(ErrClosed)
+	return errors.Join(append(errs, c.closeTiers(ctx))...)
+}
+
+// closeGrace is how long tiers are waited for whose Close takes longer than the
+// context.
+const closeGrace = time.Second
+
+func (c *Cache[K, V]) closeTiers(ctx context.Context) error {
+	closed := make(chan error, 1)
+	go func() {
+		var errs []error
+		for _, l := range c.levels {
+			if err := l.store.Close(); err != nil {
+				errs = append(errs, &TierError{Tier: l.name, Op: "close", Err: err})
+			}
+		}
+		closed <- errors.Join(errs...)
+	}()
+	select {
+	case err := <-closed:
+		return err
+	case <-ctx.Done():
+	}
+	grace := time.NewTimer(closeGrace)
+	defer grace.Stop()
+	select {
+	case err := <-closed:
+		return err
+	case <-grace.C:
+		return fmt.Errorf("terrace: cache %q: close: tiers are still closing: %w", c.name, ctx.Err())
+	}
 }

@@ -1,21 +1,21 @@
 package coordinator
 
 import (
+	"container/list"
 	"context"
-	"slices"
 	"sync"
 )
 
 // line holds those who wait for something that one mutex guards, first come first
 // served.
-type line []chan struct{}
+type line struct{ list.List } // of chan struct{}
 
 // wait stands in line until it is passed the thing or the context ends; what it was
 // passed at that very moment it gives back with pass. It is called with mu held and
 // returns with mu free.
 func (l *line) wait(ctx context.Context, mu *sync.Mutex, pass func()) error {
 	mine := make(chan struct{})
-	*l = append(*l, mine)
+	place := l.PushBack(mine)
 	mu.Unlock()
 	select {
 	case <-mine:
@@ -24,10 +24,11 @@ func (l *line) wait(ctx context.Context, mu *sync.Mutex, pass func()) error {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if i := slices.Index(*l, mine); i >= 0 {
-		*l = slices.Delete(*l, i, i+1)
-	} else {
+	select {
+	case <-mine:
 		pass()
+	default:
+		l.Remove(place)
 	}
 	return ctx.Err()
 }
@@ -35,12 +36,10 @@ func (l *line) wait(ctx context.Context, mu *sync.Mutex, pass func()) error {
 // next passes the thing to the first in line and reports whether there was one. The
 // mutex is held.
 func (l *line) next() bool {
-	if len(*l) == 0 {
+	first := l.Front()
+	if first == nil {
 		return false
 	}
-	close((*l)[0])
-	if *l = (*l)[1:]; len(*l) == 0 {
-		*l = nil
-	}
+	close(l.Remove(first).(chan struct{}))
 	return true
 }

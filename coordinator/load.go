@@ -18,8 +18,11 @@ func (c *Cache[K, V]) doLoad(ctx context.Context, f *flight[K, V], load loading[
 	defer cancel()
 	loadCtx = context.WithValue(loadCtx, nodeKey{}, &f.node)
 	unwatch := context.AfterFunc(loadCtx, func() {
-		f.abandon()
-		c.loadFailed(f, x, refreshing, context.Cause(loadCtx))
+		// From now on the goroutine stores nothing. It keeps its place among the
+		// flights until the loader returns, but one key that hangs must not keep
+		// others from being refreshed.
+		c.leaveBackground(f)
+		c.landed(f, c.loadFailed(f, x, refreshing, context.Cause(loadCtx)))
 	})
 
 	c.counts.loads.Add(1)
@@ -29,11 +32,11 @@ func (c *Cache[K, V]) doLoad(ctx context.Context, f *flight[K, V], load loading[
 		if returned || !unwatch() {
 			return
 		}
+		err := ErrGoexit
 		if p := recover(); p != nil {
-			c.loadFailed(f, x, refreshing, &PanicError{Value: p, Stack: debug.Stack()})
-		} else {
-			c.loadFailed(f, x, refreshing, ErrGoexit)
+			err = &PanicError{Value: p, Stack: debug.Stack()}
 		}
+		c.finish(f, c.loadFailed(f, x, refreshing, err))
 	}()
 	loaded, err := load.call(loadCtx, f.key, x.reserve)
 	returned = true
@@ -45,15 +48,19 @@ func (c *Cache[K, V]) doLoad(ctx context.Context, f *flight[K, V], load loading[
 		err = ErrNotModified
 	}
 	if err != nil && !absent {
-		c.loadFailed(f, x, refreshing, err)
+		if loadCtx.Err() != nil {
+			err = fmt.Errorf("%w: %w", context.Cause(loadCtx), err)
+		}
+		c.finish(f, c.loadFailed(f, x, refreshing, err))
 		return
 	}
 	c.loadSucceeded(ctx, f, x, loaded, absent, began)
 }
 
-// loadFailed lands the flight with the stale value at hand, or with the error for
-// all who wait. Where there is something to serve meanwhile the key cools down (L4).
-func (c *Cache[K, V]) loadFailed(f *flight[K, V], x *finding[V], refreshing bool, err error) {
+// loadFailed returns the answer of a load that failed: the stale value at hand, or
+// the error for all who wait. Where there is something to serve meanwhile the key
+// cools down (L4).
+func (c *Cache[K, V]) loadFailed(f *flight[K, V], x *finding[V], refreshing bool, err error) answer[V] {
 	n := c.counts
 	n.loadFailures.Add(1)
 	var panicked *PanicError
@@ -65,16 +72,15 @@ func (c *Cache[K, V]) loadFailed(f *flight[K, V], x *finding[V], refreshing bool
 	}
 	now := tier.Now()
 	served := c.settings.Load().servesOnError(x.reserve, now)
-	if served || refreshing {
+	if (served || refreshing) && !f.isFenced() { // a write has ended what came before it
 		c.cooldowns.failed(f.key, now) // before the flight lands: whoever reads next must find it
 	}
 	if served {
 		c.log.warn("load failed; a stale value is served", "", err)
-		c.finish(f, x.asReserve())
-		return
+		return x.asReserve()
 	}
 	c.log.warn("load failed", "", err)
-	c.finish(f, answer[V]{err: fmt.Errorf("terrace: cache %q: load: %w", c.name, err)})
+	return answer[V]{err: fmt.Errorf("terrace: cache %q: load: %w", c.name, err)}
 }
 
 // loadSucceeded stores the loader's answer and lands the flight with it.
@@ -83,8 +89,23 @@ func (c *Cache[K, V]) loadSucceeded(ctx context.Context, f *flight[K, V], x *fin
 	a := answer[V]{entry: e, source: fromLoad}
 	f.early.Store(&a)
 	c.cooldowns.clear(f.key)
+	if e.UsableUntil().Sub(tier.Now()) < c.storingTime() {
+		// It could be over before it is stored.
+		c.table.announce(f, a)
+	}
 	c.storeLoaded(ctx, f, x, e, keep)
 	c.finish(f, a)
+}
+
+// storingTime is how long the store step of a load may take.
+func (c *Cache[K, V]) storingTime() time.Duration {
+	var d time.Duration
+	for _, l := range c.levels {
+		if !l.local {
+			d = addDurations(d, 2*l.timeout)
+		}
+	}
+	return d
 }
 
 // newEntry makes the entry of a loader's answer, and reports whether it is to be
@@ -94,12 +115,12 @@ func (c *Cache[K, V]) newEntry(loaded Loaded[V], absent bool, previous *tier.Ent
 	m := tier.Meta{LoadedAt: began, LoadTime: took, Absent: absent, Tags: loaded.Tags, Validator: loaded.Validator}
 	value := loaded.Value
 	life := lifetime.Value(loaded.TTL, draw())
-	keep = !loaded.NoStore
+	keep = !loaded.NoStore && loaded.TTL >= 0
 	switch {
 	case absent:
 		var zero V
 		value = zero
-		l, kept := lifetime.Absence(draw())
+		l, kept := lifetime.Absence(loaded.TTL, draw())
 		life, keep = l, keep && kept
 	case loaded.NotModified:
 		value = previous.Value()

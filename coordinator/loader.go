@@ -22,7 +22,9 @@ type EntryLoader[K comparable, V any] func(ctx context.Context, key K, previous 
 type Loaded[V any] struct {
 	// Value is the value.
 	Value V
-	// TTL takes the place of the lifetime's TTL for this entry when above zero.
+	// TTL takes the place of the lifetime's TTL, or of its Absent beside an
+	// [ErrAbsent], for this entry. Zero: it does not. Below zero the answer is over
+	// already, as with NoStore.
 	TTL time.Duration
 	// Tags name groups to invalidate the entry by.
 	Tags []string

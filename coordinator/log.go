@@ -2,6 +2,8 @@ package coordinator
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -50,21 +52,38 @@ func (l *eventLog) warn(kind, tierName string, err error) {
 	e.at, e.held = now, 0
 	l.mu.Unlock()
 
+	// An error or a handler that panics must not take the process down from the
+	// background.
+	defer func() { _ = recover() }()
+
 	attrs := []slog.Attr{slog.String("cache", l.name)}
 	if tierName != "" {
 		attrs = append(attrs, slog.String("tier", tierName))
 	}
 	if err != nil {
-		attrs = append(attrs, slog.String("error", err.Error()))
+		attrs = append(attrs, slog.String("error", textOf(err)))
 	}
 	if held > 0 {
 		attrs = append(attrs, slog.Int("held_back", held))
 	}
-	// A handler that panics must not take the process down from the background.
-	defer func() { _ = recover() }()
 	logger := l.logger
 	if logger == nil {
 		logger = slog.Default()
 	}
 	logger.LogAttrs(context.Background(), slog.LevelWarn, "terrace: "+kind, attrs...)
+}
+
+// textOf returns the error's text without the keys and values that errors of ours
+// may hold.
+func textOf(err error) string {
+	var cycle *CycleError
+	var panicked *PanicError
+	switch {
+	case errors.As(err, &cycle):
+		return ErrCycle.Error()
+	case errors.As(err, &panicked):
+		return fmt.Sprintf("panic of a %T\n\n%s", panicked.Value, panicked.Stack)
+	default:
+		return err.Error()
+	}
 }

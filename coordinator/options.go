@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"time"
 
 	"github.com/terracecache/terrace/policy"
@@ -114,7 +115,7 @@ func (o *Options[K, V]) validate() error {
 		if t.Timeout < 0 {
 			bad("tier %q: Timeout %v: want zero (for %v) or more", t.Name, t.Timeout, tier.DefaultTimeout)
 		}
-		if t.Store == nil {
+		if isNil(t.Store) {
 			bad("tier %q has no store", t.Name)
 		} else if v, ok := t.Store.(tier.Validator); ok {
 			if err := v.Validate(); err != nil {
@@ -148,4 +149,10 @@ func (o *Options[K, V]) name() string {
 		return "cache"
 	}
 	return o.Name
+}
+
+// isNil reports whether an interface holds nothing, or a nil pointer.
+func isNil(v any) bool {
+	r := reflect.ValueOf(v)
+	return !r.IsValid() || r.Kind() == reflect.Pointer && r.IsNil()
 }

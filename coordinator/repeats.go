@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,6 +41,7 @@ type pending[K comparable, V any] struct {
 	key   K
 	write repeat[V]
 	dead  tier.Instant
+	round int // in which it was tried last
 	index int // in order
 }
 
@@ -65,9 +67,10 @@ func (r *repeats[K, V]) get(key K) (repeat[V], bool) {
 	return p.write, true
 }
 
-// put keeps a write as the newest of its key, and reports whether a worker has to
-// be started. It calls forget before it forgets another write.
-func (r *repeats[K, V]) put(key K, w repeat[V], dead tier.Instant, forget func()) (start bool) {
+// put keeps a write as the newest of its key. Where another has to be forgotten it
+// calls distrust first. It reports whether that was so, and whether a worker has to
+// be started.
+func (r *repeats[K, V]) put(key K, w repeat[V], dead tier.Instant, distrust func()) (forgot, start bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if p := r.keys[key]; p != nil {
@@ -77,15 +80,15 @@ func (r *repeats[K, V]) put(key K, w repeat[V], dead tier.Instant, forget func()
 		p := &pending[K, V]{key: key, write: w, dead: dead}
 		r.keys[key] = p
 		heap.Push(&r.order, p)
-		if len(r.keys) > r.max {
-			forget()
+		if forgot = len(r.keys) > r.max; forgot {
+			distrust()
 			r.remove(r.order[0])
 		}
 	}
 	r.count.Store(int64(len(r.keys)))
 	start = !r.running
 	r.running = true
-	return start
+	return forgot, start
 }
 
 // replace changes the write of a key that has one.
@@ -120,28 +123,48 @@ func (r *repeats[K, V]) remove(p *pending[K, V]) {
 	r.count.Store(int64(len(r.keys)))
 }
 
-// forgetAll forgets all writes, which something has overtaken.
-func (r *repeats[K, V]) forgetAll() {
+// becomeDeletions makes deletions of all writes: a Clear has overtaken them, and
+// what the level holds must go.
+func (r *repeats[K, V]) becomeDeletions(at tier.Instant) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.keys = make(map[K]*pending[K, V])
-	r.order = nil
-	r.count.Store(0)
+	for _, p := range r.keys {
+		p.write = repeat[V]{at: at}
+	}
 }
 
-// due returns a key to try next, after dropping those that are of no more use; or
-// false when there is none, and then the worker has ended.
-func (r *repeats[K, V]) due(now tier.Instant) (key K, ok bool) {
+// forget forgets the writes that began up to the instant, at which the level has
+// been cleared.
+func (r *repeats[K, V]) forget(upTo tier.Instant) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range r.keys {
+		if p.write.at <= upTo {
+			r.remove(p)
+		}
+	}
+}
+
+// due returns a key that has not been tried in the round, after dropping those that
+// are of no more use; or false when there is none. empty reports whether there are
+// none at all, and then the worker has ended.
+func (r *repeats[K, V]) due(round int, now tier.Instant) (key K, ok, empty bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for len(r.order) > 0 && r.order[0].dead <= now {
 		r.remove(r.order[0])
 	}
-	for key := range r.keys {
-		return key, true
+	for key, p := range r.keys {
+		if p.round < round {
+			p.round = round
+			return key, true, false
+		}
 	}
-	r.running = false
-	return key, false
+	if len(r.keys) == 0 {
+		r.running = false
+		return key, false, true
+	}
+	return key, false, false
 }
 
 // end is the end of a worker that leaves writes behind.
@@ -159,8 +182,8 @@ func (r *repeats[K, V]) hurry() {
 	close(r.rush)
 }
 
-// last reports whether there is no more waiting between tries.
-func (r *repeats[K, V]) last() bool {
+// isClosing reports whether the worker's next round is its last.
+func (r *repeats[K, V]) isClosing() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.closing
@@ -191,19 +214,27 @@ func (h *soonestDead[K, V]) Pop() any {
 }
 
 // repeatLater keeps a write that a level failed to take, to be tried again. A value
-// that the level can never take has left nothing older there, so it is not.
-func (c *Cache[K, V]) repeatLater(i int, key K, w repeat[V], cause error) {
-	if errors.Is(cause, tier.ErrTooLarge) || errors.Is(cause, ErrClosed) && c.settings.Load().closed {
+// that the level can never take has left nothing older there; what must not be
+// forgotten is that it was there.
+func (c *Cache[K, V]) repeatLater(ctx context.Context, i int, key K, w repeat[V], cause error) {
+	if errors.Is(cause, ErrClosed) && c.settings.Load().closed {
 		return
 	}
 	l := c.levels[i]
+	if errors.Is(cause, tier.ErrTooLarge) && w.entry != nil {
+		w = repeat[V]{at: w.at}
+		if l.swap == nil || c.apply(ctx, l, key, w) == nil {
+			c.settled(l, key)
+			return
+		}
+	}
 	now := tier.Now()
-	start := l.repeats.put(key, w, now.Add(min(l.ttl, time.Duration(c.longest.Load()))), func() {
-		c.distrust(i, now)
+	forgot, start := l.repeats.put(key, w, now.Add(c.longestIn(l)), func() { c.distrust(i, now) })
+	if forgot {
 		l.counts.forgotten.Add(1)
 		c.log.warn("too many failed writes to remember; nothing that the tier holds from before is trusted", l.name,
 			fmt.Errorf("limits: %d to recover", l.repeats.max))
-	})
+	}
 	if i == 0 {
 		c.retop()
 	}
@@ -223,42 +254,64 @@ func (c *Cache[K, V]) settled(l *level[K, V], key K) {
 	}
 }
 
-// catchUp tells a level of the writes that it lacks, until it has all, with a
-// growing wait after each failure.
+// catchUp tells a level of the writes that it lacks, until it has all. Between two
+// rounds it waits, the longer the more rounds in a row have come to nothing.
 func (c *Cache[K, V]) catchUp(i int) {
-	defer c.life.end()
 	l := c.levels[i]
-	for failures := 1; ; {
+	done := false
+	defer func() {
+		// Code of the user's may panic or exit here too.
+		_ = recover()
+		if !done {
+			l.repeats.end()
+		}
+		c.life.end()
+	}()
+	failures := 1
+	for round := 1; ; round++ {
 		c.pause(l, c.backoff.Wait(failures, draw()))
-		last := l.repeats.last()
-		err := c.catchUpOnce(l, &failures)
-		if err == nil {
+		closing := l.repeats.isClosing()
+		progress, empty := c.catchUpRound(l, round)
+		if empty {
+			done = true
 			if i == 0 {
 				c.retop()
 			}
 			return
 		}
-		c.levelFailed(l, "catch up", err)
-		failures++
-		if last {
-			l.repeats.end()
+		if closing {
 			return
+		}
+		failures++
+		if progress {
+			failures = 1
 		}
 	}
 }
 
-// catchUpOnce goes on until all is done or a try fails.
-func (c *Cache[K, V]) catchUpOnce(l *level[K, V], failures *int) error {
-	for {
-		key, ok := l.repeats.due(tier.Now())
+// A round ends early when so many tries in a row have failed that the level must be
+// down, and not only some of its keys be refused; more where it has taken others.
+const (
+	enoughFailures      = 8
+	enoughFailuresAlive = 32
+)
+
+// catchUpRound tries each write once. It reports whether any was made, and whether
+// none are left.
+func (c *Cache[K, V]) catchUpRound(l *level[K, V], round int) (progress, empty bool) {
+	for failed, enough := 0, enoughFailures; failed < enough; {
+		key, ok, empty := l.repeats.due(round, tier.Now())
 		if !ok {
-			return nil
+			return progress, empty
 		}
 		if err := c.tryRepeat(l, key); err != nil {
-			return err
+			c.levelFailed(l, "catch up", err)
+			failed++
+		} else {
+			progress, failed, enough = true, 0, enoughFailuresAlive
 		}
-		*failures = 0
 	}
+	return progress, false
 }
 
 // pause waits for the time between two tries, or until the cache is closing.
@@ -283,11 +336,11 @@ func (c *Cache[K, V]) rushRepeats() {
 func (c *Cache[K, V]) tryRepeat(l *level[K, V], key K) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = &PanicError{Value: p}
+			err = &PanicError{Value: p, Stack: debug.Stack()}
 		}
 	}()
-	w := c.table.beginRepeat(key)
-	defer w.endRepeat()
+	w := c.table.hold(key)
+	defer w.release()
 	if err := w.shard.takeTurn(c.base, w.record); err != nil {
 		return err
 	}
@@ -316,9 +369,9 @@ func (c *Cache[K, V]) repeatAt(ctx context.Context, l *level[K, V], key K, r rep
 		return err
 	}
 	if r.entry != nil {
-		_, err := c.storeAt(ctx, l, key, r.entry, l.remaining(r.entry, tier.Now()), r.seen)
+		_, err := c.storeAt(ctx, l, key, r.entry, true, r.seen)
 		if err != nil {
-			_, err = c.storeAt(ctx, l, key, r.entry, 0, r.seen)
+			err = c.apply(ctx, l, key, repeat[V]{})
 		}
 		return err
 	}

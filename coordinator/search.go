@@ -28,10 +28,23 @@ type finding[V any] struct {
 type sighting struct {
 	known   bool // it could be read
 	version tier.Version
+	holds   bool // there is an entry, or bytes that cannot be read; not a tombstone
 }
 
-// holdsNothing reports whether the level is known to be empty for the key.
-func (s sighting) holdsNothing() bool { return s.known && s.version == tier.Version{} }
+func (c *Cache[K, V]) newFinding() (x finding[V]) {
+	if c.swaps {
+		x.seen = make([]sighting, len(c.levels))
+	}
+	return x
+}
+
+// at returns what the level was seen to hold; the zero sighting is unknown.
+func (x *finding[V]) at(level int) sighting {
+	if x.seen == nil {
+		return sighting{}
+	}
+	return x.seen[level]
+}
 
 // asReserve returns the answer with the reserve.
 func (x *finding[V]) asReserve() answer[V] {
@@ -58,9 +71,22 @@ func (c *Cache[K, V]) search(ctx context.Context, key K, from, to int, newerThan
 				return
 			}
 		}
-		if x.reserve == nil || e.LoadedAt() > x.reserve.LoadedAt() {
+		if x.reserve == nil || supersedes(e, x.reserve) {
 			x.reserve, x.reserveSource = e, i
 		}
+	}
+}
+
+// supersedes reports whether an entry is newer than another, or a copy of it that
+// lives longer.
+func supersedes[V any](e, other *tier.Entry[V]) bool {
+	switch apart := e.LoadedAt().Sub(other.LoadedAt()); {
+	case apart > sameLoad:
+		return true
+	case apart < -sameLoad:
+		return false
+	default:
+		return e.UsableUntil() > other.UsableUntil()
 	}
 }
 
@@ -85,9 +111,9 @@ func (c *Cache[K, V]) look(ctx context.Context, i int, key K) (e *tier.Entry[V],
 	})
 	switch {
 	case err == nil:
-		seen.known = true
+		seen.known, seen.holds = true, e != nil
 	case errors.Is(err, tier.ErrUnreadable):
-		seen.known = true
+		seen.known, seen.holds = true, true
 		l.counts.unreadable.Add(1)
 		c.log.warn("unreadable entry counts as a miss and is overwritten", l.name, err)
 		return nil, seen
@@ -95,8 +121,12 @@ func (c *Cache[K, V]) look(ctx context.Context, i int, key K) (e *tier.Entry[V],
 		c.levelFailed(l, "get", err)
 		return nil, sighting{}
 	}
-	if e != nil && e.LoadedAt() <= tier.Instant(l.floor.Load()) {
+	if e == nil || !c.trusts(i, e) {
 		return nil, seen
+	}
+	if !l.local {
+		// Another process may give longer lives than this one.
+		c.noteLife(e.UsableUntil().Sub(e.LoadedAt()))
 	}
 	return e, seen
 }

@@ -352,7 +352,6 @@ func TestClearWithoutTheCapability(t *testing.T) {
 	}
 	wantGet(t, f.Cache, "k", "value of k")
 	wantCalls(t, &f.origin, 2)
-	f.drop(t)
 	wantGet(t, f.Cache, "k", "value of k")
 	wantCalls(t, &f.origin, 2)
 }

@@ -42,7 +42,7 @@ func (s *settings[K, V]) decide(e *tier.Entry[V], now tier.Instant) policy.Decis
 
 // servesOnError reports whether a load's failure may be answered with the entry.
 func (s *settings[K, V]) servesOnError(e *tier.Entry[V], now tier.Instant) bool {
-	return e != nil && now < e.UsableUntil() && now < e.FreshUntil().Add(s.lifetime.StaleIfError)
+	return e != nil && !e.Absent() && now < e.UsableUntil() && now < e.FreshUntil().Add(s.lifetime.StaleIfError)
 }
 
 // addDurations adds a duration of zero or more; what does not fit is Forever.

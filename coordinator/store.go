@@ -3,7 +3,6 @@ package coordinator
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/terracecache/terrace/tier"
 )
@@ -20,22 +19,15 @@ func (c *Cache[K, V]) storeLoaded(ctx context.Context, f *flight[K, V], x *findi
 	defer f.shard.giveTurn(f.record)
 	for i := len(c.levels) - 1; i >= 0; i-- {
 		l := c.levels[i]
-		var seen sighting
-		if x.seen != nil {
-			seen = x.seen[i]
-		}
-		ttl := l.remaining(e, tier.Now())
-		if !keep {
-			if seen.holdsNothing() && l.swap != nil {
-				continue
-			}
-			ttl = 0
-		}
-		stored, err := c.storeAt(ctx, l, f.key, e, ttl, seen)
+		stored, err := c.storeAt(ctx, l, f.key, e, keep, x.at(i))
 		switch {
 		case err != nil:
 			c.levelFailed(l, "store", err)
-			c.repeatLater(i, f.key, repeat[V]{entry: e, at: e.LoadedAt(), seen: seen}, err)
+			w := repeat[V]{at: e.LoadedAt()}
+			if keep {
+				w.entry, w.seen = e, x.at(i)
+			}
+			c.repeatLater(ctx, i, f.key, w, err)
 		case !stored:
 			c.counts.fenced.Add(1)
 			c.withdraw(ctx, f.key, i+1)
@@ -46,24 +38,57 @@ func (c *Cache[K, V]) storeLoaded(ctx context.Context, f *flight[K, V], x *findi
 	}
 }
 
-// storeAt writes an entry to one level and reports whether it did. Only a level
-// that writes on condition may refuse without an error: somebody wrote there since
-// the flight has read it.
-func (c *Cache[K, V]) storeAt(ctx context.Context, l *level[K, V], key K, e *tier.Entry[V], ttl time.Duration, seen sighting) (stored bool, err error) {
+// storeAt writes an entry that was loaded, or found below, to one level, or takes
+// away what is there when it is not to be kept or its life is over. It reports false
+// without an error when somebody has written there since the flight has seen it,
+// which only a level that writes on condition can tell.
+func (c *Cache[K, V]) storeAt(ctx context.Context, l *level[K, V], key K, e *tier.Entry[V], keep bool, seen sighting) (stored bool, err error) {
+	ttl := l.remaining(e, tier.Now())
+	if !keep {
+		ttl = 0
+	}
+	if l.swap == nil {
+		err = l.bounded(ctx, func(ctx context.Context) error { return l.store.Set(ctx, key, e, ttl) })
+		return true, err
+	}
 	err = l.bounded(ctx, func(ctx context.Context) error {
-		if l.swap == nil {
-			stored = true
-			return l.store.Set(ctx, key, e, ttl)
-		}
 		if !seen.known {
-			var newer bool
-			if seen, newer, err = l.sightingOf(ctx, key, e.LoadedAt()); newer || err != nil {
+			// It could not be read before the load: only what is older than the load
+			// may be overwritten.
+			there, newer, err := l.sightingOf(ctx, key, e.LoadedAt())
+			if newer || err != nil {
 				return err
 			}
+			seen = there
 		}
-		stored, err = l.swap.SetIf(ctx, key, e, ttl, seen.version)
+		var err error
+		switch {
+		case ttl > 0:
+			stored, err = c.swapIn(ctx, l, key, e, seen.version)
+		case seen.holds:
+			stored, err = true, l.swap.Bury(ctx, key, c.hold())
+		default:
+			stored = true
+		}
 		return err
 	})
+	return stored, err
+}
+
+// swapIn writes an entry to a level that still holds the given version, or nothing.
+//
+// Nothing is as good because a deletion leaves a tombstone, and an entry stays at
+// least as long as a tombstone would, for as long as a load may take: what has gone
+// by itself was not overtaken. The entry's own time ends it for readers.
+func (c *Cache[K, V]) swapIn(ctx context.Context, l *level[K, V], key K, e *tier.Entry[V], version tier.Version) (stored bool, err error) {
+	now := tier.Now()
+	life := l.remaining(e, now)
+	e = e.Capped(now.Add(life))
+	ttl := max(life, c.hold())
+	stored, err = l.swap.SetIf(ctx, key, e, ttl, version)
+	if err == nil && !stored && version != (tier.Version{}) {
+		stored, err = l.swap.SetIf(ctx, key, e, ttl, tier.Version{})
+	}
 	return stored, err
 }
 
@@ -71,12 +96,13 @@ func (c *Cache[K, V]) storeAt(ctx context.Context, l *level[K, V], key K, e *tie
 // began at the given time, and reports whether that is newer: an entry whose load
 // began later, or the tombstone of a later Delete.
 func (l *level[K, V]) sightingOf(ctx context.Context, key K, began tier.Instant) (seen sighting, newer bool, err error) {
-	_, version, err := l.swap.GetVersion(ctx, key)
-	if err != nil && !errors.Is(err, tier.ErrUnreadable) {
+	e, version, err := l.swap.GetVersion(ctx, key)
+	unreadable := errors.Is(err, tier.ErrUnreadable)
+	if err != nil && !unreadable {
 		return sighting{}, false, err
 	}
 	at, ok := version.Time()
-	return sighting{known: true, version: version}, ok && at > began, nil
+	return sighting{known: true, version: version, holds: e != nil || unreadable}, ok && at > began, nil
 }
 
 // withdraw takes a loaded entry away from the levels that had it already when a
@@ -84,10 +110,10 @@ func (l *level[K, V]) sightingOf(ctx context.Context, key K, began tier.Instant)
 func (c *Cache[K, V]) withdraw(ctx context.Context, key K, from int) {
 	for i := from; i < len(c.levels); i++ {
 		l := c.levels[i]
-		err := l.bounded(ctx, func(ctx context.Context) error { return l.store.Delete(ctx, key) })
-		if err != nil {
+		w := repeat[V]{at: tier.Now()}
+		if err := c.apply(ctx, l, key, w); err != nil {
 			c.levelFailed(l, "delete", err)
-			c.repeatLater(i, key, repeat[V]{at: tier.Now()}, err)
+			c.repeatLater(ctx, i, key, w, err)
 		} else {
 			c.settled(l, key)
 		}

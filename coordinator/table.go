@@ -93,6 +93,9 @@ func (t *table[K, V]) join(key K) (f *flight[K, V], leader bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.hold(key)
+	if f := r.flight; f != nil && f.announced && f.answer.entry.UsableUntil() <= tier.Now() {
+		r.fence() // its answer is over while it is still being stored
+	}
 	if r.flight != nil {
 		r.refs--
 		r.flight.wanted()
@@ -129,6 +132,19 @@ func (t *table[K, V]) launch(s *shard[K, V], r *record[K, V], key K) *flight[K, 
 	return f
 }
 
+// announce gives a flight's answer to those who wait, before the flight has ended.
+func (t *table[K, V]) announce(f *flight[K, V], a answer[V]) {
+	s := f.shard
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !f.landed && !f.announced {
+		f.announced = true
+		f.answer = a
+		f.wanted()
+		close(f.done)
+	}
+}
+
 // land ends a flight with its answer and reports whether this call was the one
 // that did.
 func (t *table[K, V]) land(f *flight[K, V], a answer[V]) bool {
@@ -139,9 +155,11 @@ func (t *table[K, V]) land(f *flight[K, V], a answer[V]) bool {
 		return false
 	}
 	f.landed = true
-	f.answer = a
-	if f.done != nil {
-		close(f.done)
+	if !f.announced {
+		f.answer = a
+		if f.done != nil {
+			close(f.done)
+		}
 	}
 	if f.record.flight == f {
 		f.record.flight = nil
@@ -165,6 +183,9 @@ func (f *flight[K, V]) claim() bool {
 
 // claimWait is claim that waits for the turn.
 func (f *flight[K, V]) claimWait(ctx context.Context) bool {
+	if f.isFenced() {
+		return false // and does not wait behind the writes that did it
+	}
 	if f.shard.takeTurn(ctx, f.record) != nil {
 		return false
 	}
@@ -180,16 +201,6 @@ func (f *flight[K, V]) isFenced() bool {
 	f.shard.mu.Lock()
 	defer f.shard.mu.Unlock()
 	return f.fenced
-}
-
-// abandon fences a flight whose load is given up, and detaches it.
-func (f *flight[K, V]) abandon() {
-	f.shard.mu.Lock()
-	defer f.shard.mu.Unlock()
-	f.fenced = true
-	if f.record.flight == f {
-		f.record.flight = nil
-	}
 }
 
 // fence keeps the record's flight from storing and from being joined. The shard's
@@ -229,17 +240,17 @@ func (w write[K, V]) end() {
 	w.shard.drop(w.key, w.record)
 }
 
-// beginRepeat holds the key's record for a write that is tried again. Its fence
-// stood when it was first tried.
-func (t *table[K, V]) beginRepeat(key K) write[K, V] {
+// hold keeps the key's record for one who needs its turn without a fence, such as a
+// write that is tried again: its fence stood when it was first tried.
+func (t *table[K, V]) hold(key K) write[K, V] {
 	s := t.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return write[K, V]{key: key, shard: s, record: s.hold(key)}
 }
 
-// endRepeat ends what beginRepeat began.
-func (w write[K, V]) endRepeat() {
+// release ends what hold began.
+func (w write[K, V]) release() {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()
 	w.shard.drop(w.key, w.record)
@@ -303,7 +314,7 @@ func (t *table[K, V]) settle(ctx context.Context) error {
 					s.giveTurn(w.record)
 				}
 			}
-			w.endRepeat()
+			w.release()
 		}
 		if err != nil {
 			return err

@@ -217,11 +217,12 @@ func TestLives(t *testing.T) {
 				Load:     o.after(0, "v"),
 			})
 			wantGet(t, c, "k", "v")
-			time.Sleep(ttl - 1)
+			const century = 100 * 365 * 24 * time.Hour // virtual time does not reach much further
+			time.Sleep(min(ttl-1, century))
 			wantGet(t, c, "k", "v")
 			wantCalls(t, &o, 1)
-			if ttl > 100*365*24*time.Hour {
-				return // longer than virtual time reaches
+			if ttl > century {
+				return
 			}
 			time.Sleep(1)
 			wantGet(t, c, "k", "v")

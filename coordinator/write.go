@@ -21,8 +21,11 @@ func (c *Cache[K, V]) Set(ctx context.Context, key K, value V) error {
 // SetWith is Set with what else a loader can say of a value. NotModified and
 // NoStore have no meaning here and are refused.
 func (c *Cache[K, V]) SetWith(ctx context.Context, key K, l Loaded[V]) error {
-	if l.NotModified || l.NoStore {
+	switch {
+	case l.NotModified, l.NoStore:
 		return errors.New("terrace: SetWith takes neither NotModified nor NoStore")
+	case l.TTL < 0:
+		return fmt.Errorf("terrace: SetWith: TTL %v: want zero (for the lifetime's) or more", l.TTL)
 	}
 	return c.write(ctx, key, "set", func() error {
 		e, _ := c.newEntry(l, false, nil, tier.Now(), 0)
@@ -56,7 +59,7 @@ func (c *Cache[K, V]) Expire(ctx context.Context, key K) error {
 			err := l.bounded(ctx, func(ctx context.Context) error { return c.expireAt(ctx, l, key, now) })
 			if err != nil {
 				// What cannot be marked must go.
-				c.repeatLater(i, key, repeat[V]{at: now}, err)
+				c.repeatLater(ctx, i, key, repeat[V]{at: now}, err)
 			}
 			return err
 		})
@@ -93,16 +96,20 @@ func (c *Cache[K, V]) expireAt(ctx context.Context, l *level[K, V], key K, now t
 	case ttl <= 0:
 		return c.apply(ctx, l, key, repeat[V]{})
 	case l.swap != nil:
-		_, err = l.swap.SetIf(ctx, key, e, ttl, version)
+		_, err = c.swapIn(ctx, l, key, e, version)
 		return err
 	default:
 		return l.store.Set(ctx, key, e, ttl)
 	}
 }
 
-// expired returns the entry as one whose TTL ends at the instant.
+// expired returns the entry as one whose TTL ends at the instant. Absences have no
+// stale windows.
 func (c *Cache[K, V]) expired(e *tier.Entry[V], at tier.Instant) *tier.Entry[V] {
 	l := c.settings.Load().lifetime
+	if e.Absent() {
+		return e.Expired(at).Capped(at)
+	}
 	return e.Expired(at).Capped(at.Add(max(l.StaleWhileRevalidate, l.StaleIfError)))
 }
 
@@ -111,9 +118,13 @@ func (c *Cache[K, V]) write(ctx context.Context, key K, op string, do func() err
 	if !c.table.keys.Storable(key) {
 		return tier.ErrBadKey
 	}
-	if c.settings.Load().closed {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("terrace: cache %q: %s: nothing done: %w", c.name, op, err)
+	}
+	if !c.life.begin() {
 		return ErrClosed
 	}
+	defer c.life.end()
 	w := c.table.beginWrite(key)
 	defer w.end()
 	if err := w.shard.takeTurn(ctx, w.record); err != nil {
@@ -129,7 +140,7 @@ func (c *Cache[K, V]) writeAll(ctx context.Context, key K, op string, w repeat[V
 	return c.eachUp(op, func(i int, l *level[K, V]) error {
 		err := c.apply(ctx, l, key, w)
 		if err != nil {
-			c.repeatLater(i, key, w, err)
+			c.repeatLater(ctx, i, key, w, err)
 		} else {
 			c.settled(l, key)
 		}
@@ -141,28 +152,44 @@ func (c *Cache[K, V]) writeAll(ctx context.Context, key K, op string, w repeat[V
 // else a deletion.
 func (c *Cache[K, V]) apply(ctx context.Context, l *level[K, V], key K, w repeat[V]) error {
 	return l.bounded(ctx, func(ctx context.Context) error {
+		ttl := time.Duration(0)
 		if w.entry != nil {
-			if ttl := l.remaining(w.entry, tier.Now()); ttl > 0 {
-				return l.store.Set(ctx, key, w.entry, ttl)
-			}
+			ttl = l.remaining(w.entry, tier.Now())
 		}
-		if l.swap != nil {
+		switch {
+		case ttl > 0 && l.swap != nil:
+			return c.setAt(ctx, l, key, w.entry)
+		case ttl > 0:
+			return l.store.Set(ctx, key, w.entry, ttl)
+		case l.swap != nil:
 			return l.swap.Bury(ctx, key, c.hold())
+		default:
+			return l.store.Delete(ctx, key)
 		}
-		return l.store.Delete(ctx, key)
 	})
+}
+
+// setAt carries a Set to a level that writes on condition. The condition is not for
+// others' sake, whom a Set overwrites: without it a Set that timed out and reaches
+// the server late would overwrite a later one.
+func (c *Cache[K, V]) setAt(ctx context.Context, l *level[K, V], key K, e *tier.Entry[V]) error {
+	for range 3 {
+		seen, _, err := l.sightingOf(ctx, key, e.LoadedAt())
+		if err != nil {
+			return err
+		}
+		if stored, err := c.swapIn(ctx, l, key, e, seen.version); stored || err != nil {
+			return err
+		}
+	}
+	// Others write the key as fast as it can be read.
+	return l.store.Set(ctx, key, e, l.remaining(e, tier.Now()))
 }
 
 // hold is how long a tombstone must stay: no load that began before it was written
 // may still be on its way to be stored.
 func (c *Cache[K, V]) hold() time.Duration {
-	hold := c.limits.LoadTimeout
-	for _, l := range c.levels {
-		if !l.local {
-			hold = addDurations(hold, 2*l.timeout)
-		}
-	}
-	return hold
+	return addDurations(c.limits.LoadTimeout, c.storingTime())
 }
 
 // eachUp runs a call for each level, from the bottom up, and collects the failures.

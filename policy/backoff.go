@@ -7,7 +7,7 @@ import (
 
 // Backoff spaces repeated tries after failures: the wait doubles from Initial to
 // Max, and each wait is drawn from its upper half, so that processes that failed
-// together do not try together.
+// together do not try together. No wait is shorter than a millisecond.
 type Backoff struct {
 	// Initial is the wait after the first failure. Zero means 250 ms.
 	Initial time.Duration
@@ -50,5 +50,5 @@ func (b Backoff) Wait(failures int, u float64) time.Duration {
 			wait = b.Max
 		}
 	}
-	return wait/2 + time.Duration(u*float64(wait/2))
+	return max(wait/2+time.Duration(u*float64(wait/2)), time.Millisecond)
 }

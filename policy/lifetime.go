@@ -72,11 +72,15 @@ func (l Lifetime) Value(ttl time.Duration, u float64) Life {
 }
 
 // Absence returns the life of an absent entry, or false when absences are not kept.
-func (l Lifetime) Absence(u float64) (Life, bool) {
-	if l.Absent <= 0 {
+// A ttl above zero takes the place of the lifetime's Absent.
+func (l Lifetime) Absence(ttl time.Duration, u float64) (Life, bool) {
+	if ttl <= 0 {
+		ttl = l.Absent
+	}
+	if ttl <= 0 {
 		return Life{}, false
 	}
-	fresh := l.jittered(l.Absent, u)
+	fresh := l.jittered(ttl, u)
 	return Life{Fresh: fresh, Usable: fresh}, true
 }
 

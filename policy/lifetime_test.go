@@ -99,12 +99,12 @@ func TestLifetimeValue(t *testing.T) {
 }
 
 func TestLifetimeAbsence(t *testing.T) {
-	if life, ok := (policy.Lifetime{TTL: 5}).Absence(0.5); ok {
+	if life, ok := (policy.Lifetime{TTL: 5}).Absence(0, 0.5); ok {
 		t.Errorf("without Absent: %+v, want none", life)
 	}
 	l := policy.Lifetime{TTL: time.Hour, Absent: 10 * time.Second, Jitter: 0.5, StaleIfError: time.Hour}
 	for u, want := range map[float64]time.Duration{0: 5 * time.Second, 0.5: 10 * time.Second, 0.75: 12500 * time.Millisecond} {
-		if life, ok := l.Absence(u); !ok || life != (policy.Life{Fresh: want, Usable: want}) {
+		if life, ok := l.Absence(0, u); !ok || life != (policy.Life{Fresh: want, Usable: want}) {
 			t.Errorf("draw %v: %+v, %v, want %v without a stale window", u, life, ok, want)
 		}
 	}
@@ -124,7 +124,7 @@ func TestLongest(t *testing.T) {
 		longest := l.Longest()
 		for _, u := range []float64{0, rnd.Float64(), latest} {
 			life := l.Value(0, u)
-			absence, _ := l.Absence(u)
+			absence, _ := l.Absence(0, u)
 			if life.Fresh <= 0 || life.Usable < life.Fresh || life.Usable > longest || absence.Usable > longest {
 				t.Fatalf("%+v, draw %v: %+v and %+v, longest %v", l, u, life, absence, longest)
 			}

@@ -123,6 +123,9 @@ func (s *Encoded[K, V]) GetVersion(ctx context.Context, key K) (*Entry[V], Versi
 
 // Set implements [Store].
 func (s *Encoded[K, V]) Set(ctx context.Context, key K, entry *Entry[V], ttl time.Duration) error {
+	if entry == nil {
+		return s.Delete(ctx, key)
+	}
 	text, err := s.text(key)
 	if err != nil {
 		return err
@@ -182,9 +185,9 @@ func (s *Encoded[K, V]) GetMany(ctx context.Context, keys []K) ([]*Entry[V], err
 	}
 	values, err := s.batch.GetMany(ctx, texts)
 	entries := make([]*Entry[V], len(keys))
-	for i, b := range values {
-		if b != nil {
-			entries[i], _ = s.decode(texts[i], b)
+	for i := range min(len(values), len(texts)) {
+		if values[i] != nil {
+			entries[i], _ = s.decode(texts[i], values[i])
 		}
 	}
 	return entries, err

@@ -42,6 +42,10 @@ const (
 	flagsKnown    = 1<<iota - 1
 )
 
+// MaxSkew is how far another process's wall clock may be ahead of this one's for its
+// entries to be read.
+const MaxSkew = 10 * time.Second
+
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // clocks is one reading of both clocks, to convert between them.
@@ -118,7 +122,8 @@ func envelopeChecksum(b []byte, key string) uint32 {
 // parseEnvelope checks and reads an envelope and returns the payload behind it.
 //
 // Another process's wall clock may be ahead of or behind this one's. An age below
-// zero is taken as zero: an entry never has more life left than it had at birth.
+// zero is taken as zero, so an entry never has more life left than it had at birth;
+// one further below than MaxSkew is unreadable, or each reading would be a new birth.
 func parseEnvelope(b []byte, key string, schema uint32, now clocks) (envelope, []byte, error) {
 	var e envelope
 	fail := func(reason string) (envelope, []byte, error) {
@@ -145,7 +150,11 @@ func parseEnvelope(b []byte, key string, schema uint32, now clocks) (envelope, [
 	if binary.BigEndian.Uint32(b[16:]) != schema {
 		return fail("schema")
 	}
-	age := max(0, Instant(now.wall).Sub(Instant(binary.BigEndian.Uint64(b[8:]))))
+	age := Instant(now.wall).Sub(Instant(binary.BigEndian.Uint64(b[8:])))
+	if age < -MaxSkew {
+		return fail("clock")
+	}
+	age = max(0, age)
 	e.meta.LoadedAt = now.mono.Add(-age)
 	e.meta.FreshUntil = e.meta.LoadedAt.Add(time.Duration(binary.BigEndian.Uint64(b[24:])))
 	e.meta.UsableUntil = e.meta.LoadedAt.Add(time.Duration(binary.BigEndian.Uint64(b[32:])))

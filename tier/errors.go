@@ -29,7 +29,7 @@ var (
 // the bytes.
 type UnreadableError struct {
 	// Reason is one of "short", "magic", "version", "flags", "transform", "lengths",
-	// "checksum", "schema", "decode" or "type".
+	// "checksum", "schema", "clock", "decode" or "type".
 	Reason string
 	// Err is the codec's error where the reason is "decode", else nil.
 	Err error
