@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -234,7 +235,7 @@ func (c *Cache[K, V]) await(ctx context.Context, f *flight[K, V], joined bool) a
 
 func (c *Cache[K, V]) gaveUp(ctx context.Context) error {
 	err := ctx.Err()
-	if cause := context.Cause(ctx); cause != err {
+	if cause := context.Cause(ctx); !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", err, cause)
 	}
 	return fmt.Errorf("terrace: cache %q: gave up waiting: %w", c.name, err)

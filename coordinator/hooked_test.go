@@ -23,12 +23,6 @@ func hook[V any](s tier.Store[string, V], before func(ctx context.Context, op, k
 	return &hooked[V]{store: s, before: before}
 }
 
-func (h *hooked[V]) set(before func(ctx context.Context, op, key string) error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.before = before
-}
-
 func (h *hooked[V]) call(ctx context.Context, op, key string) error {
 	h.mu.Lock()
 	h.ops = append(h.ops, op+" "+key)

@@ -173,14 +173,15 @@ func (c *Cache[K, V]) fill(ctx context.Context, f *flight[K, V], x *finding[V]) 
 	for i := x.source - 1; i >= 0; i-- {
 		l := c.levels[i]
 		stored, err := c.storeAt(ctx, l, f.key, x.hit, true, x.at(i))
-		if err != nil {
+		switch {
+		case err != nil:
 			c.levelFailed(l, "fill", err)
-		} else if stored {
-			l.counts.fills.Add(1)
-			c.settled(l, f.key)
-		} else {
+		case !stored:
 			c.counts.fenced.Add(1)
 			return
+		default:
+			l.counts.fills.Add(1)
+			c.settled(l, f.key)
 		}
 	}
 }

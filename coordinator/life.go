@@ -15,7 +15,6 @@ type life struct {
 	closing bool
 	idle    chan struct{} // closed when closing and nothing runs
 	closed  chan struct{} // closed when Close is done
-	err     error         // Close's result, once closed is closed
 }
 
 func newLife() *life {

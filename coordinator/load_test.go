@@ -39,7 +39,7 @@ var ends = map[string]struct {
 			t.Errorf("got %v, want a PanicError", err)
 		}
 	}},
-	"panic(nil)": {func() { panic(nil) }, func(t *testing.T, err error) { //nolint:govet // it is what is tested
+	"panic(nil)": {func() { panic(nil) }, func(t *testing.T, err error) {
 		var p *coordinator.PanicError
 		if !errors.As(err, &p) {
 			t.Errorf("got %v, want a PanicError", err)

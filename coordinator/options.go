@@ -82,7 +82,7 @@ func (l Limits) validate() error {
 	var errs []error
 	check := func(ok bool, name string, value any) {
 		if !ok {
-			errs = append(errs, fmt.Errorf("Limits.%s %v: want zero (for the default) or more", name, value))
+			errs = append(errs, fmt.Errorf("limit %s %v: want zero (for the default) or more", name, value))
 		}
 	}
 	check(l.Flights >= 0, "Flights", l.Flights)

@@ -818,8 +818,6 @@ func TestTimeoutErrorIsAlwaysTheSame(t *testing.T) {
 	for i := range 1500 {
 		if _, err := c.Get(ctx, i); !errors.Is(err, coordinator.ErrLoadTimeout) {
 			other++
-			if other == 1 {
-			}
 		}
 	}
 	if other > 0 {

@@ -175,7 +175,7 @@ func TestNewNamesAllFaults(t *testing.T) {
 		t.Fatal("New took it")
 	}
 	for _, want := range []string{`"products"`, "tier 1 has no name", `both called "a"`, "has no store", "TTL -1ns", "Timeout -1ns",
-		"Encode needs", "lifetime TTL is not set", "Limits.Flights", "Limits.Background", "Limits.LoadTimeout", "Limits.Recovery"} {
+		"Encode needs", "lifetime TTL is not set", "limit Flights", "limit Background", "limit LoadTimeout", "limit Recovery"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error lacks %q:\n%v", want, err)
 		}
