@@ -25,6 +25,15 @@ type server struct {
 
 var _ memcache.ServerSelector = (*selector)(nil)
 
+// NewSelector returns the selector that [Open] uses, for a client of one's own:
+// memcache.NewFromSelector(selector). Servers are host:port or the path of a socket.
+func NewSelector(servers ...string) (memcache.ServerSelector, error) {
+	if err := checkServers(servers); err != nil {
+		return nil, err
+	}
+	return newSelector(servers), nil
+}
+
 // checkServers tells what is wrong with the servers of a selector.
 func checkServers(names []string) error {
 	if len(names) == 0 {

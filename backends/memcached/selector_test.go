@@ -138,3 +138,16 @@ func BenchmarkPickServer(b *testing.B) {
 		})
 	}
 }
+
+func TestNewSelector(t *testing.T) {
+	if _, err := NewSelector("a:1", "a:1"); err == nil {
+		t.Error("NewSelector took a server twice")
+	}
+	s, err := NewSelector("a:1", "b:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if addr, err := s.PickServer("k"); err != nil || addr.String() != "a:1" && addr.String() != "b:1" {
+		t.Errorf("PickServer: got %v, %v", addr, err)
+	}
+}
