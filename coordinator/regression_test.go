@@ -866,11 +866,11 @@ func shift(t *testing.T, m *storetest.MapBytes, key string, d, ttl time.Duration
 func TestClockAheadDoesNotKeepFresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := storetest.NewMapBytes()
-		n := 0
+		var n atomic.Int64
 		life := policy.Lifetime{TTL: time.Minute, StaleWhileRevalidate: time.Hour}
 		b := newCache(t, coordinator.Options[string, string]{Lifetime: life, Tiers: []tier.Tier[string, string]{shared[string]("l3", m)}})
 		a := newCache(t, coordinator.Options[string, string]{Lifetime: life, Refresh: policy.StaleWhileRevalidate{}, Tiers: []tier.Tier[string, string]{memory[string]("l1"), shared[string]("l3", m.Another())},
-			Load: func(context.Context, string) (string, error) { n++; return "new", nil }})
+			Load: func(context.Context, string) (string, error) { n.Add(1); return "new", nil }})
 		_ = b.Set(ctx, "k", "old")
 		shift(t, m, "k", 30*time.Minute, 61*time.Minute)
 		for range 25 * 60 {
@@ -878,8 +878,8 @@ func TestClockAheadDoesNotKeepFresh(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		r, _ := a.Lookup(ctx, "k")
-		if n == 0 {
-			t.Errorf("25 min after a 1 min TTL: %q state %v age %v, loads %d", r.Value, r.State, r.Age, n)
+		if n.Load() == 0 {
+			t.Errorf("25 min after a 1 min TTL: %q state %v age %v, loads %d", r.Value, r.State, r.Age, n.Load())
 		}
 	})
 }
@@ -887,14 +887,13 @@ func TestClockAheadDoesNotKeepFresh(t *testing.T) {
 // The failure of a load that a Set has overtaken cools nothing down.
 func TestOvertakenFailureDoesNotCoolDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := 0
+		var n atomic.Int64
 		c := newCache(t, coordinator.Options[string, string]{
 			Tiers:    []tier.Tier[string, string]{memory[string]("l1")},
 			Lifetime: policy.Lifetime{TTL: 100 * time.Millisecond, StaleIfError: time.Hour},
 			Backoff:  policy.Backoff{Initial: 10 * time.Second},
 			Load: func(ctx context.Context, _ string) (string, error) {
-				n++
-				if n == 2 {
+				if n.Add(1) == 2 {
 					_ = sleep(ctx, time.Second)
 					return "", errors.New("x")
 				}
@@ -907,8 +906,8 @@ func TestOvertakenFailureDoesNotCoolDown(t *testing.T) {
 		_ = c.Set(ctx, "k", "set")
 		time.Sleep(time.Second)
 		r, _ := c.Lookup(ctx, "k")
-		if n != 3 {
-			t.Errorf("the Set cleared the cool-down, the overtaken load set it again: loads %d, %q %v", n, r.Value, r.State)
+		if n.Load() != 3 {
+			t.Errorf("the Set cleared the cool-down, the overtaken load set it again: loads %d, %q %v", n.Load(), r.Value, r.State)
 		}
 	})
 }
