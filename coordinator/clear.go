@@ -34,11 +34,12 @@ func (c *Cache[K, V]) Clear(ctx context.Context) error {
 		return fmt.Errorf("terrace: cache %q: clear: waiting for writes under way: %w", c.name, err)
 	}
 	began := tier.Now()
-	floors := make([]tier.Instant, len(c.levels))
 	for i, l := range c.levels {
-		floors[i] = c.distrust(i, began)
+		c.distrust(i, began)
 		l.repeats.becomeDeletions(began)
 	}
+	ctx, release := c.untilClosed(ctx)
+	defer release()
 	unsettled := c.table.settle(ctx)
 	return c.eachUp("clear", func(i int, l *level[K, V]) error {
 		if unsettled != nil {
@@ -51,7 +52,7 @@ func (c *Cache[K, V]) Clear(ctx context.Context) error {
 			return err
 		}
 		l.repeats.forget(began)
-		l.floor.CompareAndSwap(int64(floors[i]), noFloor)
+		l.floor.CompareAndSwap(int64(began), noFloor)
 		if i == 0 {
 			c.retop()
 		}
@@ -60,17 +61,13 @@ func (c *Cache[K, V]) Clear(ctx context.Context) error {
 }
 
 // distrust keeps this process from trusting what a level holds from before an
-// instant, and returns the floor. A clock of another process may be ahead: what that
-// has written just before seems to be from just after.
-func (c *Cache[K, V]) distrust(i int, before tier.Instant) tier.Instant {
+// instant. What another process has written is as exact as its wall clock.
+func (c *Cache[K, V]) distrust(i int, before tier.Instant) {
 	l := c.levels[i]
-	if !l.local {
-		before = before.Add(tier.MaxSkew)
-	}
 	for {
 		floor := l.floor.Load()
 		if floor >= int64(before) {
-			return before
+			return
 		}
 		l.floorEnd.Store(int64(before.Add(c.longestIn(l))))
 		if l.floor.CompareAndSwap(floor, int64(before)) {
@@ -80,7 +77,6 @@ func (c *Cache[K, V]) distrust(i int, before tier.Instant) tier.Instant {
 	if i == 0 {
 		c.retop()
 	}
-	return before
 }
 
 // trusts reports whether an entry is from after what the level is not trusted for.
@@ -97,7 +93,11 @@ func (c *Cache[K, V]) trusts(i int, e *tier.Entry[V]) bool {
 	return e.LoadedAt() > tier.Instant(floor)
 }
 
-// longestIn returns the longest life that an entry in the level may have.
+// longestIn returns the longest life that an entry in the level may have. In a shared
+// level others may have given it a longer one than this process ever does.
 func (c *Cache[K, V]) longestIn(l *level[K, V]) time.Duration {
+	if !l.local {
+		return tier.Forever
+	}
 	return min(l.ttl, time.Duration(c.longest.Load()))
 }

@@ -13,7 +13,11 @@ type node struct {
 	owner  nodeOwner
 	parent *node // the flight whose loader started this one and waits for it
 
-	waits []*node // guarded by cycles.Mutex
+	// ride lets one load at a time that the flight's loader waits for go on without a
+	// place among the flights.
+	ride gate
+
+	waits []*node // guarded by cycles
 }
 
 type nodeOwner interface {

@@ -26,7 +26,7 @@ type flight[K comparable, V any] struct {
 	early atomic.Pointer[answer[V]]
 	// places are what the flight's goroutine occupies; its own concern, but for
 	// background, which whoever abandons the flight gives back.
-	inFlights    bool
+	place        *gate
 	inBackground atomic.Bool
 
 	// node stands for the flight where loaders wait for loads.

@@ -24,13 +24,6 @@ func (g *gate) tryEnter() bool {
 	return true
 }
 
-// force enters whatever the bound.
-func (g *gate) force() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.used++
-}
-
 // enter waits for a place as long as the context lasts.
 func (g *gate) enter(ctx context.Context) error {
 	g.mu.Lock()
@@ -49,7 +42,7 @@ func (g *gate) leave() {
 }
 
 func (g *gate) pass() {
-	if g.used > g.max || !g.line.next() {
+	if !g.line.next() {
 		g.used--
 	}
 }

@@ -157,24 +157,28 @@ func (c *Cache[K, V]) fly(ctx context.Context, key K, load loading[K, V], s *set
 
 // board joins the key's flight or leads a new one, and waits for its answer.
 func (c *Cache[K, V]) board(ctx context.Context, key K, load loading[K, V]) (a answer[V], joined bool) {
-	hasRoom := false
+	var place *gate // what we have entered for the flight
 	for {
 		f, leader := c.table.join(key)
 		if leader {
-			a, joined = c.lead(ctx, f, load, hasRoom), false
+			a, joined = c.lead(ctx, f, load, place), false
 		} else {
-			if hasRoom {
-				c.flights.leave()
+			if place != nil {
+				place.leave()
 			}
 			a, joined = c.await(ctx, f, true), true
 		}
-		hasRoom = false
+		place = nil
 		switch {
 		case a.full:
-		case joined && a.loaderless && !load.none():
-			continue // it has looked, and we can load
-		case a.err == nil && a.over(tier.Now()):
-			continue // its usable time has ended on the way here (T3)
+		case joined && a.loaderless && !load.none(),
+			a.err == nil && a.over(tier.Now()):
+			// The flight had no loader, and we have; or what it found is over by now
+			// (T3). The next may do better, if there is time for one.
+			if ctx.Err() != nil {
+				return answer[V]{err: c.gaveUp(ctx)}, joined
+			}
+			continue
 		default:
 			return a, joined
 		}
@@ -184,21 +188,24 @@ func (c *Cache[K, V]) board(ctx context.Context, key K, load loading[K, V]) (a a
 			a.full = false
 			return a, joined
 		}
-		if err := c.waitForRoom(ctx); err != nil {
+		place = &c.flights
+		if n := nodeOf(ctx); n != nil {
+			place = &n.ride
+		}
+		if err := c.waitForRoom(ctx, place); err != nil {
 			return answer[V]{err: err}, joined
 		}
-		hasRoom = true
 	}
 }
 
-// waitForRoom waits within the caller's context for a place among the flights; one
-// who has no deadline of his own waits as long as a load may take.
-func (c *Cache[K, V]) waitForRoom(ctx context.Context) error {
+// waitForRoom waits within the caller's context for a place in the gate; one who has
+// no deadline of his own waits as long as a load may take.
+func (c *Cache[K, V]) waitForRoom(ctx context.Context, place *gate) error {
 	c.counts.saturated.Add(1)
 	ctx, cancel := context.WithTimeout(ctx, c.limits.LoadTimeout)
 	defer cancel()
 	defer context.AfterFunc(c.base, cancel)()
-	if err := c.flights.enter(ctx); err != nil {
+	if err := place.enter(ctx); err != nil {
 		if c.base.Err() != nil {
 			return ErrClosed
 		}

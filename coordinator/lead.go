@@ -11,7 +11,7 @@ import (
 // lead brings a new flight to its end for the caller who started it. Tiers in memory
 // are looked into on the caller's goroutine; what may block goes to a goroutine of
 // the flight's own, which the caller waits for like everybody else.
-func (c *Cache[K, V]) lead(ctx context.Context, f *flight[K, V], load loading[K, V], hasRoom bool) (a answer[V]) {
+func (c *Cache[K, V]) lead(ctx context.Context, f *flight[K, V], load loading[K, V], place *gate) (a answer[V]) {
 	started := false
 	a.err = ErrGoexit // what stands if code of the user's ends this goroutine
 	defer func() {
@@ -21,8 +21,8 @@ func (c *Cache[K, V]) lead(ctx context.Context, f *flight[K, V], load loading[K,
 		if p := recover(); p != nil {
 			a = answer[V]{err: &PanicError{Value: p, Stack: debug.Stack()}}
 		}
-		if hasRoom {
-			c.flights.leave()
+		if place != nil {
+			place.leave()
 		}
 		c.table.land(f, a)
 	}()
@@ -45,16 +45,14 @@ func (c *Cache[K, V]) lead(ctx context.Context, f *flight[K, V], load loading[K,
 	case c.coolsDown(f, &x):
 		return x.asReserve()
 	}
-	if !hasRoom && f.node.parent != nil {
-		// The loader that asks has a place and waits for this flight; to wait for
-		// another place could be to wait for itself.
-		c.flights.force()
-	} else if !hasRoom && !c.flights.tryEnter() {
+	if place == nil {
+		place = c.findPlace(f)
+	}
+	if place == nil {
 		a = x.asReserve()
 		a.full = true
 		return a
 	}
-	hasRoom = true
 	if !c.life.begin() {
 		return answer[V]{err: ErrClosed}
 	}
@@ -62,9 +60,22 @@ func (c *Cache[K, V]) lead(ctx context.Context, f *flight[K, V], load loading[K,
 	f.wanted()
 	f.shard.mu.Unlock()
 	started = true
-	f.inFlights = true
+	f.place = place
 	go c.run(ctx, f, load, x, nil)
 	return c.await(ctx, f, false)
+}
+
+// findPlace enters the flights, or where they are full and a loader waits for this
+// one, that loader's ride: the loader has a place itself, and to wait for another
+// could be to wait for itself.
+func (c *Cache[K, V]) findPlace(f *flight[K, V]) *gate {
+	if c.flights.tryEnter() {
+		return &c.flights
+	}
+	if parent := f.node.parent; parent != nil && parent.ride.tryEnter() {
+		return &parent.ride
+	}
+	return nil
 }
 
 // recursion returns an error when a flight of the same key is among those whose
@@ -141,9 +152,9 @@ func (c *Cache[K, V]) finish(f *flight[K, V], a answer[V]) {
 // leavePlaces gives back what the flight's goroutine, which calls it, occupies.
 func (c *Cache[K, V]) leavePlaces(f *flight[K, V]) {
 	c.leaveBackground(f)
-	if f.inFlights {
-		f.inFlights = false
-		c.flights.leave()
+	if f.place != nil {
+		f.place.leave()
+		f.place = nil
 	}
 }
 
@@ -219,7 +230,7 @@ func (c *Cache[K, V]) startRefresh(ctx context.Context, key K, load loading[K, V
 		return flying
 	}
 	c.counts.refreshes.Add(1)
-	f.inFlights = true
+	f.place = &c.flights
 	f.inBackground.Store(true)
 	x := c.newFinding()
 	// Nobody waits for a refresh, so the loader that the reader may be in is no part

@@ -65,8 +65,8 @@ func (l *life) close() bool {
 // A loader must not close its own cache: it would wait for itself, and gets an
 // [ErrCycle].
 func (c *Cache[K, V]) Close(ctx context.Context) error {
-	if n := nodeOf(ctx); n != nil {
-		if f, ok := n.owner.(*flight[K, V]); ok && f.cache == c {
+	for n := nodeOf(ctx); n != nil; n = n.parent {
+		if f, ok := n.owner.(*flight[K, V]); ok && f.cache == c && !f.hasLanded() {
 			return fmt.Errorf("terrace: cache %q: close from within its loader: %w", c.name, ErrCycle)
 		}
 	}
@@ -128,4 +128,15 @@ func (c *Cache[K, V]) closeTiers(ctx context.Context) error {
 	case <-grace.C:
 		return fmt.Errorf("terrace: cache %q: close: tiers are still closing: %w", c.name, ctx.Err())
 	}
+}
+
+// untilClosed returns the context for a write: the caller's, which Close can cancel
+// too. Tiers in memory need none.
+func (c *Cache[K, V]) untilClosed(ctx context.Context) (context.Context, func()) {
+	if c.local == len(c.levels) {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	unhook := context.AfterFunc(c.base, func() { cancel(ErrClosed) })
+	return ctx, func() { unhook(); cancel(nil) }
 }

@@ -576,35 +576,6 @@ func TestNegativeTTLIsOver(t *testing.T) {
 	})
 }
 
-// What a process with a clock ahead has written before a Clear is not taken for newer.
-func TestDistrustAllowsForClocks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := storetest.NewMapBytes()
-		fb := storetest.NewFaultyBytes(m.Another())
-		fb.SetRemote()
-		fb.Inject(storetest.Fail(errors.New("no")), storetest.Clear)
-		b := newCache(t, coordinator.Options[string, string]{Tiers: []tier.Tier[string, string]{shared[string]("l3", m)}})
-		a := newCache(t, coordinator.Options[string, string]{Tiers: []tier.Tier[string, string]{memory[string]("l1"), shared[string]("l3", fb)}})
-		_ = b.Set(ctx, "k", "old")
-		raw, _ := m.Get(ctx, "k")
-		binary.BigEndian.PutUint64(raw[8:], binary.BigEndian.Uint64(raw[8:])+uint64(2*time.Second))
-		tab := crc32.MakeTable(crc32.Castagnoli)
-		sum := crc32.Update(0, tab, []byte("k"))
-		sum = crc32.Update(sum, tab, raw[:20])
-		sum = crc32.Update(sum, tab, raw[24:])
-		binary.BigEndian.PutUint32(raw[20:], sum)
-		_ = m.Set(ctx, "k", raw, time.Minute)
-		time.Sleep(time.Second)
-		if err := a.Clear(ctx); err == nil {
-			t.Error("Clear did not fail")
-		}
-		time.Sleep(10 * time.Millisecond)
-		if v, err := a.Get(ctx, "k"); err == nil {
-			t.Errorf("after Clear: %q", v)
-		}
-	})
-}
-
 // A key whose loader hangs does not stop the refreshes of others.
 func TestOneHungKeyDoesNotStopRefreshes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -33,6 +33,7 @@ type repeats[K comparable, V any] struct {
 	keys    map[K]*pending[K, V]
 	order   soonestDead[K, V]
 	running bool          // a worker is at it
+	round   int           // of tries, over all workers
 	closing bool          // the worker tries all once more and ends
 	rush    chan struct{} // closed when closing
 }
@@ -97,6 +98,7 @@ func (r *repeats[K, V]) replace(key K, w repeat[V]) {
 	defer r.mu.Unlock()
 	if p := r.keys[key]; p != nil {
 		p.write = w
+		heap.Fix(&r.order, p.index)
 	}
 }
 
@@ -131,6 +133,7 @@ func (r *repeats[K, V]) becomeDeletions(at tier.Instant) {
 	for _, p := range r.keys {
 		p.write = repeat[V]{at: at}
 	}
+	heap.Init(&r.order)
 }
 
 // forget forgets the writes that began up to the instant, at which the level has
@@ -148,15 +151,15 @@ func (r *repeats[K, V]) forget(upTo tier.Instant) {
 // due returns a key that has not been tried in the round, after dropping those that
 // are of no more use; or false when there is none. empty reports whether there are
 // none at all, and then the worker has ended.
-func (r *repeats[K, V]) due(round int, now tier.Instant) (key K, ok, empty bool) {
+func (r *repeats[K, V]) due(now tier.Instant) (key K, ok, empty bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for len(r.order) > 0 && r.order[0].dead <= now {
 		r.remove(r.order[0])
 	}
 	for key, p := range r.keys {
-		if p.round < round {
-			p.round = round
+		if p.round < r.round {
+			p.round = r.round
 			return key, true, false
 		}
 	}
@@ -165,6 +168,13 @@ func (r *repeats[K, V]) due(round int, now tier.Instant) (key K, ok, empty bool)
 		return key, false, true
 	}
 	return key, false, false
+}
+
+// nextRound makes all writes due again.
+func (r *repeats[K, V]) nextRound() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.round++
 }
 
 // end is the end of a worker that leaves writes behind.
@@ -192,8 +202,15 @@ func (r *repeats[K, V]) isClosing() bool {
 // soonestDead is a heap of writes, the one that is of no more use the soonest first.
 type soonestDead[K comparable, V any] []*pending[K, V]
 
-func (h soonestDead[K, V]) Len() int           { return len(h) }
-func (h soonestDead[K, V]) Less(i, j int) bool { return h[i].dead < h[j].dead }
+func (h soonestDead[K, V]) Len() int { return len(h) }
+
+func (h soonestDead[K, V]) Less(i, j int) bool {
+	if h[i].dead != h[j].dead {
+		return h[i].dead < h[j].dead
+	}
+	return h[i].write.at < h[j].write.at
+}
+
 func (h soonestDead[K, V]) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
 	h[i].index, h[j].index = i, j
@@ -221,7 +238,7 @@ func (c *Cache[K, V]) repeatLater(ctx context.Context, i int, key K, w repeat[V]
 		return
 	}
 	l := c.levels[i]
-	if errors.Is(cause, tier.ErrTooLarge) && w.entry != nil {
+	if w.entry != nil && (errors.Is(cause, tier.ErrTooLarge) || errors.Is(cause, tier.ErrUnencodable)) {
 		w = repeat[V]{at: w.at}
 		if l.swap == nil || c.apply(ctx, l, key, w) == nil {
 			c.settled(l, key)
@@ -260,18 +277,21 @@ func (c *Cache[K, V]) catchUp(i int) {
 	l := c.levels[i]
 	done := false
 	defer func() {
-		// Code of the user's may panic or exit here too.
+		// Code of the user's may panic or exit here too; then another goes on.
 		_ = recover()
-		if !done {
+		if !done && !l.repeats.isClosing() && c.life.begin() {
+			go c.catchUp(i)
+		} else if !done {
 			l.repeats.end()
 		}
 		c.life.end()
 	}()
 	failures := 1
-	for round := 1; ; round++ {
+	for {
 		c.pause(l, c.backoff.Wait(failures, draw()))
 		closing := l.repeats.isClosing()
-		progress, empty := c.catchUpRound(l, round)
+		l.repeats.nextRound()
+		progress, empty := c.catchUpRound(l)
 		if empty {
 			done = true
 			if i == 0 {
@@ -280,6 +300,8 @@ func (c *Cache[K, V]) catchUp(i int) {
 			return
 		}
 		if closing {
+			done = true
+			l.repeats.end()
 			return
 		}
 		failures++
@@ -298,9 +320,9 @@ const (
 
 // catchUpRound tries each write once. It reports whether any was made, and whether
 // none are left.
-func (c *Cache[K, V]) catchUpRound(l *level[K, V], round int) (progress, empty bool) {
+func (c *Cache[K, V]) catchUpRound(l *level[K, V]) (progress, empty bool) {
 	for failed, enough := 0, enoughFailures; failed < enough; {
-		key, ok, empty := l.repeats.due(round, tier.Now())
+		key, ok, empty := l.repeats.due(tier.Now())
 		if !ok {
 			return progress, empty
 		}
@@ -368,20 +390,28 @@ func (c *Cache[K, V]) repeatAt(ctx context.Context, l *level[K, V], key K, r rep
 		}
 		return err
 	}
-	if r.entry != nil {
+	// When it has been tried for longer than a tombstone stays, nobody knows any more
+	// whether a Delete of another process came after it.
+	if r.entry != nil && tier.Now().Sub(r.at) < c.hold() {
 		_, err := c.storeAt(ctx, l, key, r.entry, true, r.seen)
-		if err != nil {
-			err = c.apply(ctx, l, key, repeat[V]{})
+		if err == nil {
+			return nil
 		}
-		return err
 	}
-	newer := false
-	err := l.bounded(ctx, func(ctx context.Context) (err error) {
-		_, newer, err = l.sightingOf(ctx, key, r.at)
-		return err
+	return c.removeOlder(ctx, l, key, r.at)
+}
+
+// removeOlder takes away what a level that writes on condition holds, unless it is
+// from after the instant.
+func (c *Cache[K, V]) removeOlder(ctx context.Context, l *level[K, V], key K, began tier.Instant) error {
+	return l.bounded(ctx, func(ctx context.Context) error {
+		seen, newer, err := l.sightingOf(ctx, key, began)
+		if newer || err != nil {
+			return err
+		}
+		if !seen.holds && tier.Now().Sub(began) >= c.hold() {
+			return nil // nothing to take away, and nobody to fence any more
+		}
+		return l.swap.Bury(ctx, key, c.hold())
 	})
-	if newer || err != nil {
-		return err
-	}
-	return c.apply(ctx, l, key, r)
 }

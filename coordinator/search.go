@@ -124,10 +124,6 @@ func (c *Cache[K, V]) look(ctx context.Context, i int, key K) (e *tier.Entry[V],
 	if e == nil || !c.trusts(i, e) {
 		return nil, seen
 	}
-	if !l.local {
-		// Another process may give longer lives than this one.
-		c.noteLife(e.UsableUntil().Sub(e.LoadedAt()))
-	}
 	return e, seen
 }
 

@@ -61,16 +61,18 @@ func (c *Cache[K, V]) storeAt(ctx context.Context, l *level[K, V], key K, e *tie
 			}
 			seen = there
 		}
-		var err error
 		switch {
 		case ttl > 0:
+			var err error
 			stored, err = c.swapIn(ctx, l, key, e, seen.version)
+			return err
 		case seen.holds:
-			stored, err = true, l.swap.Bury(ctx, key, c.hold())
+			stored = true
+			return c.removeOlder(ctx, l, key, e.LoadedAt())
 		default:
 			stored = true
+			return nil
 		}
-		return err
 	})
 	return stored, err
 }

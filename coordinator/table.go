@@ -128,6 +128,7 @@ func (t *table[K, V]) launch(s *shard[K, V], r *record[K, V], key K) *flight[K, 
 		fenced: r.writers > 0 || t.clearing.Load() > 0,
 	}
 	f.node.owner = f
+	f.node.ride.max = 1
 	r.flight = f
 	return f
 }

@@ -27,7 +27,7 @@ func (c *Cache[K, V]) SetWith(ctx context.Context, key K, l Loaded[V]) error {
 	case l.TTL < 0:
 		return fmt.Errorf("terrace: SetWith: TTL %v: want zero (for the lifetime's) or more", l.TTL)
 	}
-	return c.write(ctx, key, "set", func() error {
+	return c.write(ctx, key, "set", func(ctx context.Context) error {
 		e, _ := c.newEntry(l, false, nil, tier.Now(), 0)
 		return c.writeAll(ctx, key, "set", repeat[V]{entry: e, at: e.LoadedAt()})
 	})
@@ -40,7 +40,7 @@ func (c *Cache[K, V]) SetWith(ctx context.Context, key K, l Loaded[V]) error {
 // tombstone for as long as a load may take, so that no other process stores what it
 // began to load before (W1).
 func (c *Cache[K, V]) Delete(ctx context.Context, key K) error {
-	return c.write(ctx, key, "delete", func() error {
+	return c.write(ctx, key, "delete", func(ctx context.Context) error {
 		return c.writeAll(ctx, key, "delete", repeat[V]{at: tier.Now()})
 	})
 }
@@ -49,7 +49,7 @@ func (c *Cache[K, V]) Delete(ctx context.Context, key K) error {
 // or serves it while it loads, as the policy and the lifetime's stale windows say.
 // Without such windows it is Delete.
 func (c *Cache[K, V]) Expire(ctx context.Context, key K) error {
-	return c.write(ctx, key, "expire", func() error {
+	return c.write(ctx, key, "expire", func(ctx context.Context) error {
 		if c.table.clearing.Load() > 0 {
 			// What is read now and written back could outlive the Clear.
 			return c.writeAll(ctx, key, "expire", repeat[V]{at: tier.Now()})
@@ -114,7 +114,7 @@ func (c *Cache[K, V]) expired(e *tier.Entry[V], at tier.Instant) *tier.Entry[V] 
 }
 
 // write runs a write of one key behind the fence and in the key's turn.
-func (c *Cache[K, V]) write(ctx context.Context, key K, op string, do func() error) error {
+func (c *Cache[K, V]) write(ctx context.Context, key K, op string, do func(context.Context) error) error {
 	if !c.table.keys.Storable(key) {
 		return tier.ErrBadKey
 	}
@@ -125,6 +125,8 @@ func (c *Cache[K, V]) write(ctx context.Context, key K, op string, do func() err
 		return ErrClosed
 	}
 	defer c.life.end()
+	ctx, release := c.untilClosed(ctx)
+	defer release()
 	w := c.table.beginWrite(key)
 	defer w.end()
 	if err := w.shard.takeTurn(ctx, w.record); err != nil {
@@ -132,7 +134,7 @@ func (c *Cache[K, V]) write(ctx context.Context, key K, op string, do func() err
 	}
 	defer w.shard.giveTurn(w.record)
 	c.cooldowns.clear(key)
-	return do()
+	return do(ctx)
 }
 
 // writeAll carries a write to all levels.

@@ -85,7 +85,8 @@ type Swapper[K comparable, V any] interface {
 	GetVersion(ctx context.Context, key K) (*Entry[V], Version, error)
 
 	// SetIf is Set on the condition that the key still holds the given version. It
-	// reports whether that was so; else nothing is changed.
+	// reports whether that was so; else nothing is changed. With a ttl of zero or less
+	// the key holds nothing afterwards.
 	SetIf(ctx context.Context, key K, entry *Entry[V], ttl time.Duration, version Version) (bool, error)
 
 	// Bury is Delete that leaves a tombstone for the time of hold: reads find

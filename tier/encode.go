@@ -149,8 +149,8 @@ func (s *Encoded[K, V]) SetIf(ctx context.Context, key K, entry *Entry[V], ttl t
 	}
 	b, err := s.encode(text, entry, ttl)
 	if err != nil || ttl <= 0 {
-		b = s.tombstone(text, time.Second)
-		stored, swapErr := s.swap.SetIf(ctx, text, b, time.Second, []byte(v.head))
+		// What is there goes all the same, if the condition holds.
+		stored, swapErr := s.swap.SetIf(ctx, text, s.tombstone(text, time.Second), time.Second, []byte(v.head))
 		return stored && err == nil, errors.Join(err, swapErr)
 	}
 	return s.swap.SetIf(ctx, text, b, ttl, []byte(v.head))
@@ -296,11 +296,11 @@ func (s *Encoded[K, V]) encode(key string, e *Entry[V], ttl time.Duration) (b []
 	if !meta.Absent && !env.isNil {
 		defer func() {
 			if p := recover(); p != nil {
-				err = fmt.Errorf("terrace: codec %s panicked while encoding: %v\n%s", s.codec.Name(), p, debug.Stack())
+				err = fmt.Errorf("%w: codec %s panicked: %v\n%s", ErrUnencodable, s.codec.Name(), p, debug.Stack())
 			}
 		}()
 		if b, err = s.codec.Append(b, e.value); err != nil {
-			return nil, fmt.Errorf("terrace: encode with codec %s: %w", s.codec.Name(), err)
+			return nil, fmt.Errorf("%w: codec %s: %w", ErrUnencodable, s.codec.Name(), err)
 		}
 	}
 	sealEnvelope(b, key)

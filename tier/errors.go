@@ -15,6 +15,10 @@ var (
 	// store held for the key before is gone.
 	ErrTooLarge = errors.New("terrace: value too large for the store")
 
+	// ErrUnencodable says that a codec cannot turn a value into bytes. What a store held
+	// for the key before goes with a Set that fails for it.
+	ErrUnencodable = errors.New("terrace: value cannot be encoded")
+
 	// ErrUnreadable says that a store holds bytes for the key that are no entry of
 	// this cache: corrupt, of another version, or of another type. It counts as a
 	// miss, and the bytes are overwritten by the next write.
