@@ -393,8 +393,15 @@ func (c *Cache[K, V]) repeatAt(ctx context.Context, l *level[K, V], key K, r rep
 	// When it has been tried for longer than a tombstone stays, nobody knows any more
 	// whether a Delete of another process came after it.
 	if r.entry != nil && tier.Now().Sub(r.at) < c.hold() {
-		_, err := c.storeAt(ctx, l, key, r.entry, true, r.seen)
-		if err == nil {
+		if _, err := c.storeAt(ctx, l, key, r.entry, true, r.seen); err == nil {
+			return nil
+		}
+		// A level that answers, and fails to store once more, refuses the entry; one
+		// that has just come back takes it now.
+		if err := l.bounded(ctx, func(ctx context.Context) error { _, _, err := l.sightingOf(ctx, key, r.at); return err }); err != nil {
+			return err
+		}
+		if _, err := c.storeAt(ctx, l, key, r.entry, true, r.seen); err == nil {
 			return nil
 		}
 	}
