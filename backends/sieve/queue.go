@@ -1,0 +1,51 @@
+package sieve
+
+// queue is a list of nodes by age, linked through the nodes.
+type queue[K comparable, V any] struct {
+	newest, oldest *node[K, V]
+	len            int
+}
+
+func (q *queue[K, V]) push(n *node[K, V]) {
+	n.prev, n.next = nil, q.newest
+	if q.newest != nil {
+		q.newest.prev = n
+	} else {
+		q.oldest = n
+	}
+	q.newest = n
+	q.len++
+}
+
+// remove takes a node out. The node keeps no link: a reader may hold it for long, and
+// must not hold others by it.
+func (q *queue[K, V]) remove(n *node[K, V]) {
+	if n.prev != nil {
+		n.prev.next = n.next
+	} else {
+		q.newest = n.next
+	}
+	if n.next != nil {
+		n.next.prev = n.prev
+	} else {
+		q.oldest = n.prev
+	}
+	n.prev, n.next = nil, nil
+	q.len--
+}
+
+// replace puts a node in another's place.
+func (q *queue[K, V]) replace(old, n *node[K, V]) {
+	n.prev, n.next = old.prev, old.next
+	if n.prev != nil {
+		n.prev.next = n
+	} else {
+		q.newest = n
+	}
+	if n.next != nil {
+		n.next.prev = n
+	} else {
+		q.oldest = n
+	}
+	old.prev, old.next = nil, nil
+}

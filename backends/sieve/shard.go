@@ -1,0 +1,217 @@
+package sieve
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// shard is a part of the entries. Readers use its table alone; its lock is the
+// writers'. Methods that return open report false when it is closed.
+//
+// New nodes enter a window. Those that the window has no room for go on to the main
+// queue, which evicts by SIEVE: a hand moves from the oldest node to the newest and
+// evicts the first that had no hit since it came by last; nothing is ever moved for a
+// hit. When both are full, the one that leaves the window and the one that the hand
+// has come to contend for the place, and the sketch decides. The sketch is told of a
+// key when its node is made, and of a hit only when the node is looked at for
+// eviction, so that hits need not be counted where they happen.
+//
+// Source: Zhang et al., "SIEVE is Simpler than LRU: an Efficient Turn-Key Eviction
+// Algorithm for Web Caches", NSDI 2024; for the window and the sketch see [Filtered].
+type shard[K comparable, V any] struct {
+	table atomic.Pointer[table[K, V]] // nil when closed
+
+	mu           sync.Mutex
+	capacity     int
+	windowRoom   int
+	window, main queue[K, V]
+	hand         *node[K, V] // of main; nil: the oldest
+	sketch       *sketch     // nil where none is needed yet, or ever
+	filtered     bool
+	evicted      int64
+
+	_ [64]byte // keeps the next shard's table off this one's lock
+}
+
+const (
+	// windowShare is the window's share of the capacity, 1 in so many.
+	windowShare = 10
+	// farthestHand bounds what one eviction costs when all have had hits.
+	farthestHand = 1024
+	// firstRoom is how many nodes a table is made for at first.
+	firstRoom = 42
+)
+
+func (s *shard[K, V]) open(capacity int, a Admission) {
+	s.capacity = capacity
+	if s.filtered = a == Filtered; s.filtered {
+		s.windowRoom = max(1, capacity/windowShare)
+	}
+	s.table.Store(newTable[K, V](min(firstRoom, capacity)))
+}
+
+func (s *shard[K, V]) len() int { return s.window.len + s.main.len }
+
+// set puts the node in, in the place of one with the same key if there is one.
+func (s *shard[K, V]) set(n *node[K, V]) (open bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.table.Load()
+	if t == nil {
+		return false
+	}
+	if old, b, at := t.find(n.hash, n.key); old != nil {
+		n.visited.Store(1)
+		n.window = old.window
+		s.queueOf(old).replace(old, n)
+		if s.hand == old {
+			s.hand = n
+		}
+		b.nodes[at].Store(n)
+		return true
+	}
+	if s.sketch == nil && s.filtered && s.len() >= s.capacity/2 {
+		s.sketch = newSketch(s.capacity) // before there is something to decide
+	}
+	s.count(n)
+	if s.len() >= s.capacity {
+		s.makeRoom(t)
+	}
+	if s.len() >= t.room {
+		t = t.grown(min(2*t.room, s.capacity))
+		s.table.Store(t)
+	}
+	t.insert(n)
+	if s.windowRoom == 0 {
+		s.main.push(n)
+		return true
+	}
+	n.window = true
+	s.window.push(n)
+	if s.window.len > s.windowRoom {
+		s.promote(s.window.oldest)
+	}
+	return true
+}
+
+// makeRoom evicts one node of a full shard before another enters the window.
+func (s *shard[K, V]) makeRoom(t *table[K, V]) {
+	victim := s.victim()
+	if s.window.len < s.windowRoom && victim != nil || s.windowRoom == 0 {
+		s.evict(t, victim)
+		return
+	}
+	candidate := s.window.oldest
+	if victim == nil {
+		s.evict(t, candidate)
+		return
+	}
+	if candidate.visited.Load() != 0 {
+		candidate.visited.Store(0)
+		s.count(candidate)
+	}
+	if s.sketch.estimate(candidate.hash) > s.sketch.estimate(victim.hash) {
+		s.evict(t, victim)
+		s.promote(candidate)
+	} else {
+		s.evict(t, candidate)
+	}
+}
+
+// victim moves the hand to the node of the main queue that is to go next; nil when
+// the queue is empty.
+func (s *shard[K, V]) victim() *node[K, V] {
+	h := s.hand
+	if h == nil {
+		h = s.main.oldest
+	}
+	for range farthestHand {
+		if h == nil || h.visited.Load() == 0 {
+			break
+		}
+		h.visited.Store(0)
+		s.count(h)
+		if h = h.prev; h == nil {
+			h = s.main.oldest
+		}
+	}
+	s.hand = h
+	return h
+}
+
+// count tells the sketch of a request.
+func (s *shard[K, V]) count(n *node[K, V]) {
+	if s.sketch != nil {
+		s.sketch.add(n.hash)
+	}
+}
+
+// promote moves a node from the window to the main queue.
+func (s *shard[K, V]) promote(n *node[K, V]) {
+	s.window.remove(n)
+	n.window = false
+	s.main.push(n)
+}
+
+func (s *shard[K, V]) evict(t *table[K, V], n *node[K, V]) {
+	s.drop(t, n)
+	s.evicted++
+}
+
+// drop takes a node out of the table and its queue, and the hand on to the next.
+func (s *shard[K, V]) drop(t *table[K, V], n *node[K, V]) {
+	_, b, at := t.find(n.hash, n.key)
+	t.remove(n, b, at)
+	if s.hand == n {
+		s.hand = n.prev
+	}
+	s.queueOf(n).remove(n)
+}
+
+func (s *shard[K, V]) queueOf(n *node[K, V]) *queue[K, V] {
+	if n.window {
+		return &s.window
+	}
+	return &s.main
+}
+
+func (s *shard[K, V]) remove(hash uint64, key K) (open bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.table.Load()
+	if t == nil {
+		return false
+	}
+	if n, _, _ := t.find(hash, key); n != nil {
+		s.drop(t, n)
+	}
+	return true
+}
+
+func (s *shard[K, V]) clear() (open bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.table.Load() == nil {
+		return false
+	}
+	s.empty()
+	s.table.Store(newTable[K, V](min(firstRoom, s.capacity)))
+	return true
+}
+
+func (s *shard[K, V]) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.empty()
+	s.table.Store(nil)
+}
+
+func (s *shard[K, V]) empty() {
+	s.window, s.main, s.hand, s.sketch = queue[K, V]{}, queue[K, V]{}, nil, nil
+}
+
+func (s *shard[K, V]) usage() (held, evicted int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return int64(s.len()), s.evicted
+}
