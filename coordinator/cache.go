@@ -32,6 +32,7 @@ type Cache[K comparable, V any] struct {
 	cooldowns  *cooldowns[K]
 	longest    atomic.Int64 // the longest life that an entry was given, a time.Duration
 	counts     *counts
+	clock      *clock
 
 	life *life
 	base context.Context // ends when Close has drained or given up
@@ -70,7 +71,8 @@ func New[K comparable, V any](o Options[K, V]) (*Cache[K, V], error) {
 		c.levels = append(c.levels, l)
 	}
 	c.noteLife(o.Lifetime.Longest())
-	c.settings.Store(&settings[K, V]{refresh: o.Refresh, lifetime: o.Lifetime, top: c.topStore()})
+	c.clock = newClock(c.counts.hitsSince())
+	c.settings.Store(settings[K, V]{refresh: o.Refresh, lifetime: o.Lifetime, top: c.topStore()}.withCalm())
 	return c, nil
 }
 
@@ -116,7 +118,7 @@ func (c *Cache[K, V]) change(edit func(*settings[K, V]) error) error {
 	if err := edit(&next); err != nil {
 		return err
 	}
-	c.settings.Store(&next)
+	c.settings.Store(next.withCalm())
 	return nil
 }
 

@@ -40,11 +40,10 @@ const (
 const lineCells = 128 / 8 // two lines, as the prefetcher takes them in pairs
 
 func newCounts(tiers int) *counts {
-	copies := 1
-	for copies < 2*runtime.GOMAXPROCS(0) {
+	copies := 16 // which makes it rare that those who run at a time meet
+	for copies < 8*runtime.GOMAXPROCS(0) && copies < 256 {
 		copies *= 2
 	}
-	copies = min(copies, 64)
 	stride := (int(outcomeHit) + tiers + lineCells - 1) / lineCells * lineCells
 	return &counts{cells: make([]atomic.Uint64, (copies+1)*stride), stride: stride, copies: copies}
 }
@@ -64,6 +63,17 @@ func (c *counts) sum(o outcome) uint64 {
 		n += c.cells[i*c.stride+int(o)].Load()
 	}
 	return n
+}
+
+// hitsSince returns a function that reports whether the first tier had hits since it
+// was last called.
+func (c *counts) hitsSince() func() bool {
+	var last uint64
+	return func() bool {
+		before := last
+		last = c.sum(outcomeHit)
+		return last != before
+	}
 }
 
 // levelCounts count what happened in one tier.

@@ -21,7 +21,14 @@ func (c *Cache[K, V]) Get(ctx context.Context, key K) (V, error) {
 		// The hit path. It must stay free of allocation, formatting, locks shared by
 		// all keys and look-ups in the context.
 		if e, _ := s.top.Get(ctx, key); e != nil {
+			if s.isCalm(e, c.clock.now()) {
+				c.counts.add(outcomeHit)
+				return e.Value(), nil
+			}
 			if now := tier.Now(); now < e.UsableUntil() {
+				if s.isCalm(e, now) {
+					c.clock.start(now)
+				}
 				d := s.decide(e, now)
 				if d == policy.Serve && now < e.FreshUntil() && !e.Absent() {
 					c.counts.add(outcomeHit)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/terracecache/terrace/backends/lru"
 	"github.com/terracecache/terrace/backends/ristretto"
+	"github.com/terracecache/terrace/backends/sieve"
 	"github.com/terracecache/terrace/coordinator"
 	"github.com/terracecache/terrace/policy"
 	"github.com/terracecache/terrace/tier"
@@ -32,12 +33,17 @@ func TestHitDoesNotAllocate(t *testing.T) {
 
 func hitAllocates[K comparable](t *testing.T, name string, key K) {
 	for _, strategy := range strategies {
-		for _, eviction := range []lru.Eviction{lru.LRU, lru.TwoQueue, lru.ARC} {
+		for eviction, l1 := range map[string]tier.Store[K, [8]int]{
+			"sieve": sieve.New[K, [8]int](1000),
+			"lru":   lru.New[K, [8]int](1000),
+			"2q":    lru.NewWith[K, [8]int](lru.Options{Capacity: 1000, Eviction: lru.TwoQueue}),
+			"arc":   lru.NewWith[K, [8]int](lru.Options{Capacity: 1000, Eviction: lru.ARC}),
+		} {
 			t.Run(fmt.Sprintf("%s %s %v", name, policy.NameOf(strategy), eviction), func(t *testing.T) {
 				l2 := ristretto.New[K, [8]int](ristretto.Options[K, [8]int]{MaxCost: 1 << 20})
 				c := newCache(t, coordinator.Options[K, [8]int]{
 					Tiers: []tier.Tier[K, [8]int]{
-						{Name: "l1", Store: lru.NewWith[K, [8]int](lru.Options{Capacity: 1000, Eviction: eviction}), TTL: time.Hour},
+						{Name: "l1", Store: l1, TTL: time.Hour},
 						{Name: "l2", Store: l2},
 					},
 					Lifetime: policy.Lifetime{TTL: 24 * time.Hour, Jitter: 0.1, StaleWhileRevalidate: time.Minute},
@@ -80,12 +86,18 @@ func hitAllocates[K comparable](t *testing.T, name string, key K) {
 
 // BenchmarkHit guards the hit path: the full coordinator with two tiers in memory.
 func BenchmarkHit(b *testing.B) {
-	for _, strategy := range strategies[:3] {
-		b.Run(policy.NameOf(strategy), func(b *testing.B) {
+	for _, l1 := range []struct {
+		name string
+		make func() tier.Store[string, *int]
+	}{
+		{"sieve", func() tier.Store[string, *int] { return sieve.New[string, *int](100_000) }},
+		{"lru", func() tier.Store[string, *int] { return lru.New[string, *int](100_000) }},
+	} {
+		for _, strategy := range strategies[:3] {
 			c := newCache(b, coordinator.Options[string, *int]{
 				Tiers: []tier.Tier[string, *int]{
-					{Name: "l1", Store: lru.New[string, *int](100_000)},
-					{Name: "l2", Store: ristretto.New[string, *int](ristretto.Options[string, *int]{MaxCost: 1 << 20})},
+					{Name: "l1", Store: l1.make()},
+					{Name: "l2", Store: ristretto.New(ristretto.Options[string, *int]{MaxCost: 1 << 20})},
 				},
 				Lifetime: policy.Lifetime{TTL: time.Hour, StaleWhileRevalidate: time.Minute},
 				Refresh:  strategy,
@@ -96,12 +108,24 @@ func BenchmarkHit(b *testing.B) {
 				keys[i] = fmt.Sprintf("key-%012d", i)
 				_, _ = c.Get(ctx, keys[i])
 			}
-			b.ReportAllocs()
-			b.ResetTimer()
-			for i := range b.N {
-				_, _ = c.Get(ctx, keys[i%1000])
-			}
-		})
+			b.Run(l1.name+"/"+policy.NameOf(strategy), func(b *testing.B) {
+				b.ReportAllocs()
+				i := 0
+				for b.Loop() {
+					_, _ = c.Get(ctx, keys[i])
+					if i++; i == len(keys) {
+						i = 0
+					}
+				}
+			})
+			b.Run(l1.name+"/"+policy.NameOf(strategy)+"/one key", func(b *testing.B) {
+				b.RunParallel(func(pb *testing.PB) {
+					for pb.Next() {
+						_, _ = c.Get(ctx, keys[0])
+					}
+				})
+			})
+		}
 	}
 }
 

@@ -84,6 +84,7 @@ func (c *Cache[K, V]) Close(ctx context.Context) error {
 	last.closed, last.top = true, nil
 	c.settings.Store(&last)
 	c.settingsMu.Unlock()
+	c.clock.stop()
 
 	var errs []error
 	c.rushRepeats()

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"math"
 	"time"
 
 	"github.com/terracecache/terrace/policy"
@@ -14,6 +15,41 @@ type settings[K comparable, V any] struct {
 	top      tier.Store[K, V] // the first tier where a hit can be served from at once, else nil
 	refresh  policy.Strategy
 	lifetime policy.Lifetime
+
+	// While an entry's end is farther than calm + calmLoads × its load time, the
+	// policy only serves, whichever time within clockLag it is. calmLoads is negative
+	// where the policy promises nothing.
+	calm      tier.Instant
+	calmLoads int64
+}
+
+const (
+	// More than this is not calm, so that the arithmetic of isCalm cannot wrap round.
+	maxCalm         = 1 << 60
+	maxCalmLoads    = 1 << 20
+	maxCalmLoadTime = 1 << 40
+)
+
+// withCalm returns the settings with what the policy promises noted.
+func (s settings[K, V]) withCalm() *settings[K, V] {
+	s.calmLoads = -1
+	if p, ok := s.refresh.(policy.Calm); ok {
+		if margin, loads := p.Calm(); margin >= 0 && margin < maxCalm && loads >= 0 && loads < maxCalmLoads {
+			s.calm = tier.Instant(margin + clockLag)
+			s.calmLoads = int64(math.Ceil(loads))
+		}
+	}
+	return &s
+}
+
+// isCalm reports whether the entry is fresh, and the policy can only serve it, at the
+// approximate time and for clockLag after. It is what most hits need to know, and
+// costs next to nothing.
+func (s *settings[K, V]) isCalm(e *tier.Entry[V], now tier.Instant) bool {
+	took := e.LoadTime()
+	near := now + s.calm + tier.Instant(s.calmLoads*int64(took))
+	return e.FreshUntil() > near && e.UsableUntil() > near && !e.Absent() &&
+		uint64(took) < maxCalmLoadTime && s.calmLoads >= 0
 }
 
 // decide says what a read at the given time does with an entry that is usable. It

@@ -52,11 +52,7 @@ func (x XFetch) Decide(r Reading) Decision {
 		}
 		return Load
 	}
-	beta := x.Beta
-	if beta == 0 {
-		beta = 1
-	}
-	scale := float64(r.LoadTime) * beta
+	scale := float64(r.LoadTime) * x.beta()
 	if float64(r.FreshFor) > farthestDraw*scale || r.FreshFor == Forever {
 		return Serve
 	}
@@ -64,6 +60,13 @@ func (x XFetch) Decide(r Reading) Decision {
 		return Refresh
 	}
 	return Serve
+}
+
+func (x XFetch) beta() float64 {
+	if x.Beta == 0 {
+		return 1
+	}
+	return x.Beta
 }
 
 // draw returns a number uniform in (0,1]. A generator that breaks its promise gets
@@ -83,15 +86,11 @@ func (x XFetch) draw() float64 {
 // Share returns the probability that one read starts a refresh, by the formula
 // exp(−freshFor/(beta·loadTime)).
 func (x XFetch) Share(freshFor, loadTime time.Duration) float64 {
-	beta := x.Beta
-	if beta == 0 {
-		beta = 1
-	}
 	switch {
 	case freshFor <= 0:
 		return 1
 	case loadTime <= 0:
 		return 0
 	}
-	return math.Exp(-float64(freshFor) / (beta * float64(loadTime)))
+	return math.Exp(-float64(freshFor) / (x.beta() * float64(loadTime)))
 }
