@@ -2,63 +2,34 @@ package lru_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"math"
-	"math/rand/v2"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/terracecache/terrace/backends/internal/memtest"
 	"github.com/terracecache/terrace/backends/lru"
 	"github.com/terracecache/terrace/tier"
 )
 
-var (
-	ctx       = context.Background()
-	evictions = []lru.Eviction{lru.LRU, lru.TwoQueue, lru.ARC}
-)
+var evictions = []lru.Eviction{lru.LRU, lru.TwoQueue, lru.ARC}
 
-var (
-	_ tier.Store[string, int] = (*lru.Store[string, int])(nil)
-	_ tier.Local              = (*lru.Store[string, int])(nil)
-	_ tier.Clearer            = (*lru.Store[string, int])(nil)
-	_ tier.Measurer           = (*lru.Store[string, int])(nil)
-	_ tier.Validator          = (*lru.Store[string, int])(nil)
-)
-
-func endless[V any](value V) *tier.Entry[V] {
-	return tier.NewEntry(value, tier.Meta{FreshUntil: tier.Never, UsableUntil: tier.Never})
-}
-
-func mustSet[K comparable, V any](t *testing.T, s *lru.Store[K, V], key K, value V) {
-	t.Helper()
-	if err := s.Set(ctx, key, endless(value), tier.Forever); err != nil {
-		t.Fatalf("Set(%v): %v", key, err)
+// newStore makes stores with the given eviction for the tests of memtest.
+func newStore[K comparable, V any](e lru.Eviction) memtest.New[K, V] {
+	return func(size memtest.Size) memtest.Store[K, V] {
+		return lru.NewWith[K, V](lru.Options{Capacity: size.Capacity, Shards: size.Shards, Eviction: e})
 	}
-}
-
-func has[K comparable, V any](t *testing.T, s *lru.Store[K, V], key K) bool {
-	t.Helper()
-	e, err := s.Get(ctx, key)
-	if err != nil {
-		t.Fatalf("Get(%v): %v", key, err)
-	}
-	return e != nil
 }
 
 func TestOneShardIsExact(t *testing.T) {
 	s := lru.NewWith[int, int](lru.Options{Capacity: 3, Shards: 1})
 	for i := range 3 {
-		mustSet(t, s, i, i)
+		memtest.MustSet(t, s, i, i)
 	}
-	has(t, s, 0)        // order of use now 1, 2, 0
-	mustSet(t, s, 2, 2) // 1, 0, 2
-	mustSet(t, s, 3, 3)
-	mustSet(t, s, 4, 4)
+	memtest.Has(t, s, 0)        // order of use now 1, 2, 0
+	memtest.MustSet(t, s, 2, 2) // 1, 0, 2
+	memtest.MustSet(t, s, 3, 3)
+	memtest.MustSet(t, s, 4, 4)
 	for i, want := range []bool{false, false, true, true, true} {
-		if got := has(t, s, i); got != want {
+		if got := memtest.Has(t, s, i); got != want {
 			t.Errorf("key %d held: %v, want %v", i, got, want)
 		}
 	}
@@ -67,235 +38,57 @@ func TestOneShardIsExact(t *testing.T) {
 	}
 }
 
-// The bound holds for each eviction, capacity and split, whatever the access; ARC
-// by itself would exceed it. All that is gone is either removed or counted evicted.
+// An ARC by itself would exceed its capacity.
 func TestCapacity(t *testing.T) {
 	for _, e := range evictions {
-		for _, o := range []lru.Options{
-			{Capacity: 1}, {Capacity: 2}, {Capacity: 3}, {Capacity: 7, Shards: 3}, {Capacity: 5, Shards: 5}, {Capacity: 100}, {Capacity: 1000},
-		} {
-			o.Eviction = e
-			t.Run(fmt.Sprint(e, o.Capacity, o.Shards), func(t *testing.T) {
-				s := lru.NewWith[int, int](o)
-				rnd := rand.New(rand.NewPCG(1, uint64(o.Capacity)))
-				var added, removed int64
-				for range 20_000 {
-					key := rnd.IntN(2*o.Capacity + 2)
-					was := s.Usage().Entries
-					switch rnd.IntN(10) {
-					case 0:
-						if err := s.Delete(ctx, key); err != nil {
-							t.Fatal(err)
-						}
-						removed += was - s.Usage().Entries
-					case 1, 2, 3, 4:
-						has(t, s, key)
-					default:
-						if !has(t, s, key) {
-							added++
-						}
-						mustSet(t, s, key, key)
-					}
-					u := s.Usage()
-					if u.Entries > int64(o.Capacity) {
-						t.Fatalf("holds %d entries, capacity %d", u.Entries, o.Capacity)
-					}
-					if u.Evictions != added-removed-u.Entries {
-						t.Fatalf("%+v after %d added and %d removed", u, added, removed)
-					}
-				}
-				evicted := s.Usage().Evictions
-				if err := s.Clear(ctx); err != nil {
-					t.Fatal(err)
-				}
-				if u := s.Usage(); u.Entries != 0 || u.Evictions != evicted {
-					t.Errorf("after Clear: %+v, want no entries and still %d evictions", u, evicted)
-				}
-			})
-		}
+		t.Run(e.String(), func(t *testing.T) {
+			memtest.Capacity(t, newStore[int, int](e), memtest.Size{Capacity: 7, Shards: 3}, memtest.Size{Capacity: 5, Shards: 5})
+		})
 	}
 }
 
 func TestFillsItsCapacity(t *testing.T) {
-	for _, o := range []lru.Options{{Capacity: 1}, {Capacity: 10}, {Capacity: 255}, {Capacity: 3, Shards: 3}} {
-		s := lru.NewWith[int, int](o)
-		for i := range 50 * o.Capacity {
-			mustSet(t, s, i, i)
-		}
-		if got := s.Usage().Entries; got != int64(o.Capacity) {
-			t.Errorf("%+v: holds %d entries after many writes", o, got)
-		}
-	}
+	memtest.FillsItsCapacity(t, newStore[int, int](lru.LRU), memtest.Size{Capacity: 3, Shards: 3})
 }
 
 func TestBadOptions(t *testing.T) {
-	for _, o := range []lru.Options{
-		{}, {Capacity: -1}, {Capacity: math.MinInt}, {Capacity: 1, Shards: 2}, {Capacity: 1, Shards: -1}, {Capacity: 1, Eviction: 3},
-	} {
-		s := lru.NewWith[string, int](o)
-		want := s.Validate()
-		if want == nil {
-			t.Errorf("%+v: Validate gives no error", o)
-		}
-		if _, err := s.Get(ctx, "key"); !errors.Is(err, want) {
-			t.Errorf("%+v: Get gives error %v, want %v", o, err, want)
-		}
-		if err := s.Set(ctx, "key", endless(1), time.Hour); !errors.Is(err, want) {
-			t.Errorf("%+v: Set gives error %v, want %v", o, err, want)
-		}
-		if err := s.Delete(ctx, "key"); !errors.Is(err, want) {
-			t.Errorf("%+v: Delete gives error %v, want %v", o, err, want)
-		}
-		if err := s.Clear(ctx); !errors.Is(err, want) {
-			t.Errorf("%+v: Clear gives error %v, want %v", o, err, want)
-		}
-		s.Usage()
-		if err := s.Close(); err != nil {
-			t.Errorf("%+v: Close: %v", o, err)
-		}
-	}
-	if err := lru.New[string, int](1).Validate(); err != nil {
-		t.Errorf("New(1): %v", err)
-	}
-}
-
-type point struct {
-	X, Y int
-	Name string
+	memtest.BadOptions(t, newStore[string, int](lru.LRU), lru.NewWith[string, int](lru.Options{Capacity: 1, Eviction: 3}))
 }
 
 func TestGetDoesNotAllocate(t *testing.T) {
 	for _, e := range evictions {
-		getAllocates(t, e, "a key that is a string")
-		getAllocates(t, e, 12345)
-		getAllocates(t, e, point{1, 2, "name"})
-		getAllocates(t, e, [2]string{"a", "b"})
+		t.Run(e.String(), func(t *testing.T) {
+			memtest.GetDoesNotAllocate(t, newStore[string, int](e), "a key that is a string", "another")
+			memtest.GetDoesNotAllocate(t, newStore[int, int](e), 12345, 54321)
+			memtest.GetDoesNotAllocate(t, newStore[memtest.Point, int](e), memtest.Point{X: 1, Name: "name"}, memtest.Point{})
+			memtest.GetDoesNotAllocate(t, newStore[[2]string, int](e), [2]string{"a", "b"}, [2]string{"b", "a"})
+		})
 	}
 }
 
-func getAllocates[K comparable](t *testing.T, e lru.Eviction, key K) {
-	t.Helper()
-	s := lru.NewWith[K, int](lru.Options{Capacity: 10_000, Shards: 4, Eviction: e})
-	mustSet(t, s, key, 1)
-	has(t, s, key) // moves it to the frequent ones
-	if n := testing.AllocsPerRun(200, func() {
-		if entry, err := s.Get(ctx, key); entry == nil || err != nil {
-			t.Fatal(entry, err)
-		}
-	}); n != 0 {
-		t.Errorf("%v: Get of a %T allocates %v times", e, key, n)
-	}
-}
+func TestNaN(t *testing.T) { memtest.NaN(t, newStore[[1]float64, int](lru.LRU)) }
 
-// A key that does not equal itself could be added without end and never found.
-func TestNaN(t *testing.T) {
-	s := lru.New[[1]float64, int](10)
-	for range 100 {
-		if err := s.Set(ctx, [1]float64{math.NaN()}, endless(1), time.Hour); !errors.Is(err, tier.ErrBadKey) {
-			t.Fatalf("Set of NaN: got error %v, want tier.ErrBadKey", err)
-		}
-	}
-	if has(t, s, [1]float64{math.NaN()}) {
-		t.Error("NaN is held")
-	}
-	if err := s.Delete(ctx, [1]float64{math.NaN()}); err != nil {
-		t.Errorf("Delete of NaN: %v", err)
-	}
-	if got := s.Usage().Entries; got != 0 {
-		t.Errorf("holds %d entries", got)
-	}
-	mustSet(t, s, [1]float64{0}, 1)
-	if !has(t, s, [1]float64{math.Copysign(0, -1)}) {
-		t.Error("0 and -0 are equal, but not one key")
-	}
-}
-
-// An interface satisfies comparable and can hold what panics when compared.
 func TestKeyThatCannotBeCompared(t *testing.T) {
-	s := lru.NewWith[any, int](lru.Options{Capacity: 10, Shards: 2})
-	bad := any([]int{1})
-	if _, err := s.Get(ctx, bad); !errors.Is(err, tier.ErrBadKey) {
-		t.Errorf("Get: got error %v, want tier.ErrBadKey", err)
-	}
-	if err := s.Set(ctx, bad, endless(1), time.Hour); !errors.Is(err, tier.ErrBadKey) {
-		t.Errorf("Set: got error %v, want tier.ErrBadKey", err)
-	}
-	if err := s.Delete(ctx, bad); !errors.Is(err, tier.ErrBadKey) {
-		t.Errorf("Delete: got error %v, want tier.ErrBadKey", err)
-	}
-	for _, good := range []any{nil, 1, "1", point{X: 1}} {
-		mustSet(t, s, good, 1)
-		if !has(t, s, good) {
-			t.Errorf("%#v is not held", good)
-		}
-	}
+	memtest.IncomparableKey(t, newStore[any, int](lru.LRU))
 }
 
-func TestTTL(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := lru.New[string, int](10)
-		now := tier.Now()
-		entry := tier.NewEntry(1, tier.Meta{FreshUntil: now.Add(time.Minute), UsableUntil: now.Add(time.Hour)})
-		for _, c := range []struct {
-			ttl  time.Duration
-			want tier.Instant
-		}{
-			{time.Second, now.Add(time.Second)},
-			{1, now.Add(1)},
-			{time.Hour, now.Add(time.Hour)},
-			{2 * time.Hour, now.Add(time.Hour)},
-			{math.MaxInt64 - 1, now.Add(time.Hour)},
-			{tier.Forever, now.Add(time.Hour)},
-		} {
-			if err := s.Set(ctx, "key", entry, c.ttl); err != nil {
-				t.Fatal(err)
-			}
-			got, err := s.Get(ctx, "key")
-			if err != nil || got == nil || got.UsableUntil() != c.want || got.FreshUntil() != entry.FreshUntil() {
-				t.Errorf("ttl %v: got %+v, %v; want UsableUntil %v", c.ttl, got, err, c.want)
-			}
-			if c.want == entry.UsableUntil() && got != entry {
-				t.Errorf("ttl %v: the entry was copied without need", c.ttl)
-			}
+func TestTTL(t *testing.T) { memtest.TTL(t, newStore[string, int](lru.LRU)) }
+
+func TestEntryIsNotCopiedWithoutNeed(t *testing.T) {
+	s := lru.New[string, int](10)
+	entry := tier.NewEntry(1, tier.Meta{UsableUntil: tier.Now().Add(time.Hour)})
+	for _, ttl := range []time.Duration{2 * time.Hour, tier.Forever} {
+		if err := s.Set(context.Background(), "key", entry, ttl); err != nil {
+			t.Fatal(err)
 		}
-		for _, ttl := range []time.Duration{0, -1, math.MinInt64} {
-			mustSet(t, s, "key", 1)
-			if err := s.Set(ctx, "key", entry, ttl); err != nil {
-				t.Fatal(err)
-			}
-			if has(t, s, "key") {
-				t.Errorf("ttl %v: the entry, or an older one, is held", ttl)
-			}
+		if got, err := s.Get(context.Background(), "key"); got != entry || err != nil {
+			t.Errorf("ttl %v: Get = %p, %v, want the entry %p itself", ttl, got, err, entry)
 		}
-	})
+	}
 }
 
 func TestC72CloseDuringUse(t *testing.T) {
 	for _, e := range evictions {
-		s := lru.NewWith[int, int](lru.Options{Capacity: 100, Shards: 4, Eviction: e})
-		var wg sync.WaitGroup
-		for i := range 50 {
-			wg.Go(func() {
-				for n := 0; ; n++ {
-					_, getErr := s.Get(ctx, n%7)
-					setErr := s.Set(ctx, n%7, endless(i), time.Hour)
-					deleteErr := s.Delete(ctx, n%5)
-					if errors.Is(getErr, tier.ErrClosed) && errors.Is(setErr, tier.ErrClosed) && errors.Is(deleteErr, tier.ErrClosed) {
-						return
-					}
-				}
-			})
-		}
-		wg.Go(func() { _ = s.Clear(ctx); _ = s.Close() })
-		wg.Wait()
-		if err := s.Close(); err != nil {
-			t.Errorf("second Close: %v", err)
-		}
-		if err := s.Clear(ctx); !errors.Is(err, tier.ErrClosed) {
-			t.Errorf("Clear after Close: got error %v, want tier.ErrClosed", err)
-		}
-		if u := s.Usage(); u.Entries != 0 {
-			t.Errorf("holds %d entries after Close", u.Entries)
-		}
+		t.Run(e.String(), func(t *testing.T) { memtest.CloseDuringUse(t, newStore[int, int](e)) })
 	}
 }
