@@ -68,7 +68,7 @@ func (t *table[K, V]) find(hash uint64, key K) (n *node[K, V], b *bucket[K, V], 
 		b = &t.buckets[i]
 		tags := b.tags.Load()
 		for m := matches(tags, tag); m != 0; m &= m - 1 {
-			at = uint(bits.TrailingZeros64(m)) / 8 % perBucket
+			at = uint(bits.TrailingZeros64(m)) / 8
 			if n = b.nodes[at].Load(); n != nil && n.key == key {
 				return n, b, at
 			}
