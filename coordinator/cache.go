@@ -34,9 +34,10 @@ type Cache[K comparable, V any] struct {
 	counts     *counts
 	clock      *clock
 
-	life *life
-	base context.Context // ends when Close has drained or given up
-	stop context.CancelCauseFunc
+	life     *life
+	underway underway[K, V]
+	base     context.Context // ends when Close has drained or given up
+	stop     context.CancelCauseFunc
 }
 
 // New makes a cache of the options. The error names all that is wrong with them.

@@ -13,6 +13,7 @@ type counts struct {
 	cells  []atomic.Uint64
 	stride int // cells between one copy and the next, a multiple of a cache line
 	copies int // a power of two
+	tiers  int
 
 	// Of the background, and of the seldom.
 	loads         atomic.Uint64
@@ -45,7 +46,7 @@ func newCounts(tiers int) *counts {
 		copies *= 2
 	}
 	stride := (int(outcomeHit) + tiers + lineCells - 1) / lineCells * lineCells
-	return &counts{cells: make([]atomic.Uint64, (copies+1)*stride), stride: stride, copies: copies}
+	return &counts{cells: make([]atomic.Uint64, (copies+1)*stride), stride: stride, copies: copies, tiers: tiers}
 }
 
 func (c *counts) add(o outcome) {
@@ -65,13 +66,16 @@ func (c *counts) sum(o outcome) uint64 {
 	return n
 }
 
-// hitsSince returns a function that reports whether the first tier had hits since it
-// was last called.
+// hitsSince returns a function that reports whether there were hits since it was last
+// called.
 func (c *counts) hitsSince() func() bool {
 	var last uint64
 	return func() bool {
 		before := last
-		last = c.sum(outcomeHit)
+		last = 0
+		for i := range c.tiers {
+			last += c.sum(outcomeHit + outcome(i))
+		}
 		return last != before
 	}
 }

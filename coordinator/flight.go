@@ -22,12 +22,24 @@ type flight[K comparable, V any] struct {
 	fenced    bool
 	answer    answer[V]
 
-	// early is the answer once it is known, while it is still being stored.
-	early atomic.Pointer[answer[V]]
-	// places are what the flight's goroutine occupies; its own concern, but for
-	// background, which whoever abandons the flight gives back.
-	place        *gate
-	inBackground atomic.Bool
+	// early is the answer once it is known, while it is still being stored. It points
+	// to loaded.
+	early  atomic.Pointer[answer[V]]
+	loaded answer[V]
+
+	// Of the one who leads the flight, or of its goroutine once that has begun.
+	load       loading[K, V]
+	finding    finding[V]
+	from       int            // the first level that is still to be searched
+	refreshing *tier.Entry[V] // what a refresh is to replace: it serves nothing older
+	place      *gate          // what the flight occupies
+
+	inBackground atomic.Bool // whoever abandons the flight gives that place back
+
+	work       detached // for the tiers
+	loading    detached // for the loader
+	watch      atomic.Int32
+	next, prev *flight[K, V] // of those under way
 
 	// node stands for the flight where loaders wait for loads.
 	node node
@@ -58,8 +70,11 @@ type answer[V any] struct {
 	full bool
 	// loaderless says that the flight ended in a miss for want of a loader.
 	loaderless bool
-	// late says that the caller came when the load had already been made.
-	late bool
+	// joined says that somebody else led the flight that gave the answer, and late
+	// that the caller came when the load had already been made.
+	joined, late bool
+	// calm says that the entry is fresh for longer than it takes to say so.
+	calm bool
 }
 
 // over reports whether the answer must not be served any more. One that the caller

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/terracecache/terrace/policy"
@@ -19,28 +20,15 @@ func (c *Cache[K, V]) Get(ctx context.Context, key K) (V, error) {
 	s := c.settings.Load()
 	if s.top != nil {
 		// The hit path. It must stay free of allocation, formatting, locks shared by
-		// all keys and look-ups in the context.
-		if e, _ := s.top.Get(ctx, key); e != nil {
-			if s.isCalm(e, c.clock.now()) {
-				c.counts.add(outcomeHit)
-				return e.Value(), nil
-			}
-			if now := tier.Now(); now < e.UsableUntil() {
-				if s.isCalm(e, now) {
-					c.clock.start(now)
-				}
-				d := s.decide(e, now)
-				if d == policy.Serve && now < e.FreshUntil() && !e.Absent() {
-					c.counts.add(outcomeHit)
-					return e.Value(), nil
-				}
-				r, err := c.found(ctx, key, c.load, s, e, d)
-				return r.Value, orAbsent(r, err)
-			}
+		// all keys, look-ups in the context and looks at the exact time.
+		e, _ := s.top.Get(ctx, key)
+		if e != nil && s.isCalm(e, c.clock.now()) {
+			c.counts.add(outcomeHit)
+			return e.Value(), nil
 		}
+		return c.get(ctx, key, c.load, s, e)
 	}
-	r, err := c.fly(ctx, key, c.load, s)
-	return r.Value, orAbsent(r, err)
+	return c.get(ctx, key, c.load, s, nil)
 }
 
 // GetOrLoad is Get with a loader of its own for this call; nil means the cache's.
@@ -51,8 +39,8 @@ func (c *Cache[K, V]) GetOrLoad(ctx context.Context, key K, load Loader[K, V]) (
 	if load == nil {
 		l = c.load
 	}
-	r, err := c.lookup(ctx, key, l)
-	return r.Value, orAbsent(r, err)
+	s := c.settings.Load()
+	return c.get(ctx, key, l, s, s.first(ctx, key))
 }
 
 // GetOrLoadEntry is GetOrLoad with a loader of the richer form.
@@ -61,27 +49,35 @@ func (c *Cache[K, V]) GetOrLoadEntry(ctx context.Context, key K, load EntryLoade
 	if load == nil {
 		l = c.load
 	}
-	r, err := c.lookup(ctx, key, l)
-	return r.Value, orAbsent(r, err)
+	s := c.settings.Load()
+	return c.get(ctx, key, l, s, s.first(ctx, key))
+}
+
+// get returns the value alone. It is told what the first tier has.
+func (c *Cache[K, V]) get(ctx context.Context, key K, load loading[K, V], s *settings[K, V], first *tier.Entry[V]) (v V, err error) {
+	a := c.answer(ctx, key, load, s, first)
+	if state, _ := c.conclude(ctx, key, load, &a); a.err == nil && state == Absent {
+		return v, ErrAbsent
+	}
+	if a.err != nil {
+		return v, a.err
+	}
+	return a.entry.Value(), nil
 }
 
 // Lookup is Get that also tells where the answer came from, how old it is and
 // whether it is stale. "There is none" is an answer with the State [Absent] and no
 // error.
 func (c *Cache[K, V]) Lookup(ctx context.Context, key K) (Result[V], error) {
-	return c.lookup(ctx, key, c.load)
-}
-
-func (c *Cache[K, V]) lookup(ctx context.Context, key K, load loading[K, V]) (Result[V], error) {
 	s := c.settings.Load()
-	if s.top != nil {
-		if e, _ := s.top.Get(ctx, key); e != nil {
-			if now := tier.Now(); now < e.UsableUntil() {
-				return c.found(ctx, key, load, s, e, s.decide(e, now))
-			}
-		}
+	a := c.answer(ctx, key, c.load, s, s.first(ctx, key))
+	state, refreshing := c.conclude(ctx, key, c.load, &a)
+	if a.err != nil {
+		return Result[V]{}, a.err
 	}
-	return c.fly(ctx, key, load, s)
+	r := c.result(&a, state)
+	r.Refreshing = refreshing
+	return r, nil
 }
 
 // Result is the answer of a Lookup.
@@ -129,80 +125,127 @@ func (s State) String() string {
 	}
 }
 
-func orAbsent[V any](r Result[V], err error) error {
-	if err == nil && r.State == Absent {
-		return ErrAbsent
+// first returns what the first tier has, where it can be asked at once.
+func (s *settings[K, V]) first(ctx context.Context, key K) *tier.Entry[V] {
+	if s.top == nil {
+		return nil
 	}
-	return err
+	e, _ := s.top.Get(ctx, key) // an error is met again, and counted, further on
+	return e
 }
 
-// found answers with a usable entry that the first tier had, as the policy has
-// decided.
-func (c *Cache[K, V]) found(ctx context.Context, key K, load loading[K, V], s *settings[K, V], e *tier.Entry[V], d policy.Decision) (Result[V], error) {
-	if d == policy.Load {
-		return c.fly(ctx, key, load, s)
+// answer finds the answer: what the first tier has if it will do, else by a look into
+// the others, or by the key's flight.
+func (c *Cache[K, V]) answer(ctx context.Context, key K, load loading[K, V], s *settings[K, V], e *tier.Entry[V]) answer[V] {
+	if e != nil {
+		if s.isCalm(e, c.clock.now()) {
+			return answer[V]{entry: e, calm: true}
+		}
+		if now := tier.Now(); now < e.UsableUntil() {
+			if s.isCalm(e, now) {
+				c.clock.start(now)
+				return answer[V]{entry: e, calm: true}
+			}
+			if d := s.decide(e, now); d != policy.Load {
+				return answer[V]{entry: e, refresh: d == policy.Refresh}
+			}
+		}
 	}
-	return c.conclude(ctx, key, load, answer[V]{entry: e, source: 0, refresh: d == policy.Refresh}, false)
-}
-
-// fly answers by the key's flight: the one under way, or a new one.
-func (c *Cache[K, V]) fly(ctx context.Context, key K, load loading[K, V], s *settings[K, V]) (Result[V], error) {
-	var a answer[V]
-	var joined bool
 	switch {
 	case s.closed:
-		a.err = ErrClosed
+		return answer[V]{err: ErrClosed}
 	case !c.table.keys.Storable(key):
-		a.err = tier.ErrBadKey
+		return answer[V]{err: tier.ErrBadKey}
 	case ctx.Err() != nil:
-		a.err = c.gaveUp(ctx) // nobody would wait for the answer
-	default:
-		a, joined = c.board(ctx, key, load)
+		return answer[V]{err: c.gaveUp(ctx)} // nobody would wait for the answer
 	}
-	return c.conclude(ctx, key, load, a, joined)
+	return c.board(ctx, key, load)
 }
 
-// board joins the key's flight or leads a new one, and waits for its answer.
-func (c *Cache[K, V]) board(ctx context.Context, key K, load loading[K, V]) (a answer[V], joined bool) {
+// board looks into the tiers in memory, joins the key's flight or leads a new one,
+// until that gives an answer.
+func (c *Cache[K, V]) board(ctx context.Context, key K, load loading[K, V]) answer[V] {
 	var place *gate // what we have entered for the flight
 	for {
-		f, leader := c.table.join(key)
-		if leader {
-			a, joined = c.lead(ctx, f, load, place), false
-		} else {
-			if place != nil {
-				place.leave()
-			}
-			a, joined = c.await(ctx, f, true), true
-		}
+		a := c.attempt(ctx, key, load, place)
 		place = nil
 		switch {
 		case a.full:
-		case joined && a.loaderless && !load.none(),
-			a.err == nil && a.over(tier.Now()):
+		case a.joined && a.loaderless && !load.none(),
+			a.err == nil && !a.calm && a.over(tier.Now()):
 			// The flight had no loader, and we have; or what it found is over by now
 			// (T3). The next may do better, if there is time for one.
 			if ctx.Err() != nil {
-				return answer[V]{err: c.gaveUp(ctx)}, joined
+				return answer[V]{err: c.gaveUp(ctx), joined: a.joined}
 			}
 			continue
 		default:
-			return a, joined
+			return a
 		}
 		// No room for another flight (L5).
 		if c.settings.Load().servesOnError(a.entry, tier.Now()) {
 			c.counts.saturated.Add(1)
 			a.full = false
-			return a, joined
+			return a
 		}
 		place = &c.flights
 		if n := nodeOf(ctx); n != nil {
 			place = &n.ride
 		}
 		if err := c.waitForRoom(ctx, place); err != nil {
-			return answer[V]{err: err}, joined
+			return answer[V]{err: err, joined: a.joined}
 		}
 	}
+}
+
+// attempt gets an answer, or finds that there is no room for a flight. It takes over
+// the place, if it is given one.
+func (c *Cache[K, V]) attempt(ctx context.Context, key K, load loading[K, V], place *gate) answer[V] {
+	x := c.newFinding()
+	from := 0
+	l, f, leads := c.table.enter(key)
+	if f == nil {
+		if a, ok := c.lookInto(ctx, key, l, &x); ok {
+			if place != nil {
+				place.leave()
+			}
+			return a
+		}
+		f, leads = c.table.launchAfter(l)
+		from = c.local
+	}
+	if leads {
+		f.finding, f.from = x, from
+		return c.lead(ctx, f, load, place)
+	}
+	if place != nil {
+		place.leave()
+	}
+	a := c.await(ctx, f, true)
+	a.joined = true
+	return a
+}
+
+// lookInto searches the tiers in memory, and ends the look if it has an answer.
+func (c *Cache[K, V]) lookInto(ctx context.Context, key K, l look[K, V], x *finding[V]) (a answer[V], ok bool) {
+	done := false
+	defer func() {
+		if done {
+			return
+		}
+		// A store or a policy has panicked, or ended this goroutine.
+		l.end()
+		if p := recover(); p != nil {
+			a, ok = answer[V]{err: &PanicError{Value: p, Stack: debug.Stack()}}, true
+		}
+	}()
+	c.search(ctx, key, 0, c.local, nil, x)
+	if x.hit != nil {
+		c.fillAbove(ctx, key, x)
+		l.end()
+	}
+	done = true
+	return x.asHit(), x.hit != nil
 }
 
 // waitForRoom waits within the caller's context for a place in the gate; one who has
@@ -255,45 +298,52 @@ func (c *Cache[K, V]) gaveUp(ctx context.Context) error {
 	return fmt.Errorf("terrace: cache %q: gave up waiting: %w", c.name, err)
 }
 
-// conclude counts the request, starts the refresh that the policy wants, and makes
-// the result.
-func (c *Cache[K, V]) conclude(ctx context.Context, key K, load loading[K, V], a answer[V], joined bool) (Result[V], error) {
+// conclude counts the request and starts the refresh that the policy wants.
+func (c *Cache[K, V]) conclude(ctx context.Context, key K, load loading[K, V], a *answer[V]) (state State, refreshing bool) {
 	if a.err != nil {
 		c.counts.add(outcomeError)
-		return Result[V]{}, a.err
+		return state, false
 	}
-	r := c.result(a, tier.Now())
+	state = a.state()
 	if a.refresh {
-		r.Refreshing = c.startRefresh(ctx, key, load, a.entry)
+		refreshing = c.startRefresh(ctx, key, load, a.entry)
 	}
 	switch {
-	case r.State == Stale && a.source != fromLoad: // also where a load failed and others waited for it
+	case state == Stale && a.source != fromLoad: // also where a load failed and others waited for it
 		c.counts.add(outcomeStale)
-	case joined:
+	case a.joined:
 		c.counts.add(outcomeJoin)
 	case a.source == fromLoad:
 		c.counts.add(outcomeLoad)
-	case r.State == Absent:
+	case state == Absent:
 		c.counts.add(outcomeAbsent)
 	default:
 		c.counts.add(outcomeHit + outcome(a.source))
 	}
-	return r, nil
+	return state, refreshing
 }
 
-func (c *Cache[K, V]) result(a answer[V], now tier.Instant) Result[V] {
+func (a *answer[V]) state() State {
+	switch {
+	case a.calm:
+		return Fresh
+	case a.entry.Absent():
+		return Absent
+	case tier.Now() >= a.entry.FreshUntil():
+		return Stale
+	default:
+		return Fresh
+	}
+}
+
+func (c *Cache[K, V]) result(a *answer[V], state State) Result[V] {
 	e := a.entry
 	r := Result[V]{
 		Value:     e.Value(),
-		Age:       now.Sub(e.LoadedAt()),
+		State:     state,
+		Age:       tier.Now().Sub(e.LoadedAt()),
 		LoadTime:  e.LoadTime(),
 		Validator: e.Validator(),
-	}
-	switch {
-	case e.Absent():
-		r.State = Absent
-	case now >= e.FreshUntil():
-		r.State = Stale
 	}
 	if a.source != fromLoad {
 		r.Tier = c.levels[a.source].name

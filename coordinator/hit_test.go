@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	library "github.com/dgraph-io/ristretto/v2"
+
 	"github.com/terracecache/terrace/backends/lru"
 	"github.com/terracecache/terrace/backends/ristretto"
 	"github.com/terracecache/terrace/backends/sieve"
@@ -141,21 +143,44 @@ func BenchmarkMiss(b *testing.B) {
 	}
 }
 
-// BenchmarkPromote is the price of a hit in the second tier that fills the first.
+// BenchmarkPromote is the price of a hit in the second tier that fills the first,
+// beside that of the second tier's library alone.
 func BenchmarkPromote(b *testing.B) {
-	c := newCache(b, coordinator.Options[int, int]{
-		Tiers: []tier.Tier[int, int]{
-			{Name: "l1", Store: lru.New[int, int](1000)},
-			{Name: "l2", Store: lru.New[int, int](100_000)},
+	const keys, upper = 20_000, 512
+	raw, err := library.NewCache(&library.Config[string, *int]{NumCounters: 10 * keys, MaxCost: 2 * keys, BufferItems: 64, IgnoreInternalCost: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer raw.Close()
+	l2 := ristretto.New(ristretto.Options[string, *int]{MaxCost: 2 * keys, Cost: func(string, *tier.Entry[*int]) int64 { return 1 }})
+	c := newCache(b, coordinator.Options[string, *int]{
+		Tiers: []tier.Tier[string, *int]{
+			{Name: "l1", Store: sieve.New[string, *int](upper)},
+			{Name: "l2", Store: l2},
 		},
-		Load: func(_ context.Context, k int) (int, error) { return k, nil },
+		Lifetime: policy.Lifetime{TTL: time.Hour},
+		Refresh:  policy.XFetch{},
+		Load:     func(context.Context, string) (*int, error) { return new(int), nil },
 	})
-	for i := range 10_000 {
-		_, _ = c.Get(ctx, i)
+	names := make([]string, keys)
+	for i := range names {
+		names[i] = fmt.Sprintf("key-%012d", i)
+		raw.SetWithTTL(names[i], new(int), 1, time.Hour)
+		raw.Wait()
+		_, _ = c.Get(ctx, names[i])
 	}
-	b.ReportAllocs()
-	b.ResetTimer()
-	for i := range b.N {
-		_, _ = c.Get(ctx, i%10_000)
-	}
+	b.Run("terrace", func(b *testing.B) {
+		b.ReportAllocs()
+		before := c.Stats()
+		for i := 0; b.Loop(); i = (i + 1) % keys {
+			_, _ = c.Get(ctx, names[i])
+		}
+		after := c.Stats()
+		b.ReportMetric(float64(after.Tiers[1].Hits-before.Tiers[1].Hits)/float64(b.N), "l2-hits/op")
+	})
+	b.Run("ristretto alone", func(b *testing.B) {
+		for i := 0; b.Loop(); i = (i + 1) % keys {
+			_, _ = raw.Get(names[i])
+		}
+	})
 }

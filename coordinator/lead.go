@@ -8,9 +8,11 @@ import (
 	"github.com/terracecache/terrace/tier"
 )
 
-// lead brings a new flight to its end for the caller who started it. Tiers in memory
-// are looked into on the caller's goroutine; what may block goes to a goroutine of
-// the flight's own, which the caller waits for like everybody else.
+// lead brings a new flight to its end for the caller who started it. What remains to
+// be searched of the tiers in memory is searched on the caller's goroutine, and so are
+// the others when the caller cannot give up waiting anyway. All else is done by a
+// goroutine of the flight's own, which the caller waits for like everybody else. It
+// takes over the place, if it is given one.
 func (c *Cache[K, V]) lead(ctx context.Context, f *flight[K, V], load loading[K, V], place *gate) (a answer[V]) {
 	started := false
 	a.err = ErrGoexit // what stands if code of the user's ends this goroutine
@@ -33,16 +35,18 @@ func (c *Cache[K, V]) lead(ctx context.Context, f *flight[K, V], load loading[K,
 			return answer[V]{err: err}
 		}
 	}
-	x := c.newFinding()
-	c.search(ctx, f.key, 0, c.local, nil, &x)
+	f.load = load
+	x := &f.finding
+	c.search(ctx, f.key, f.from, c.local, nil, x)
+	f.from = c.local
 	switch {
 	case x.hit != nil:
-		c.fill(ctx, f, &x)
-		return answer[V]{entry: x.hit, source: x.source, refresh: x.refresh}
+		c.fill(ctx, f)
+		return x.asHit()
 	case c.local < len(c.levels):
 	case load.none():
 		return answer[V]{err: ErrMiss, loaderless: true}
-	case c.coolsDown(f, &x):
+	case c.coolsDown(f):
 		return x.asReserve()
 	}
 	if place == nil {
@@ -53,16 +57,31 @@ func (c *Cache[K, V]) lead(ctx context.Context, f *flight[K, V], load loading[K,
 		a.full = true
 		return a
 	}
-	if !c.life.begin() {
+	if !c.begin(f) {
 		return answer[V]{err: ErrClosed}
+	}
+	started = true
+	f.place = place
+	f.work.values = context.WithoutCancel(ctx)
+	if ctx.Done() == nil && c.local < len(c.levels) {
+		if c.searchHere(f) {
+			return f.answer
+		}
 	}
 	f.shard.mu.Lock()
 	f.wanted()
 	f.shard.mu.Unlock()
-	started = true
-	f.place = place
-	go c.run(ctx, f, load, x, nil)
+	go c.run(f)
 	return c.await(ctx, f, false)
+}
+
+// begin enters the flight among those under way, unless the cache is closing.
+func (c *Cache[K, V]) begin(f *flight[K, V]) bool {
+	if !c.life.begin() {
+		return false
+	}
+	c.underway.add(f)
+	return true
 }
 
 // findPlace enters the flights, or where they are full and a loader waits for this
@@ -96,50 +115,74 @@ func (f *flight[K, V]) hasLanded() bool {
 	return f.landed
 }
 
-// run is the flight's goroutine. It has a place in c.flights and a beginning in
-// c.life, and ends both. With refreshing, it replaces that entry: it looks into all
-// tiers for a newer one first and serves nobody in between.
-func (c *Cache[K, V]) run(ctx context.Context, f *flight[K, V], load loading[K, V], x finding[V], refreshing *tier.Entry[V]) {
+// run is the flight's goroutine. The flight has a place and is under way; run ends
+// both.
+func (c *Cache[K, V]) run(f *flight[K, V]) {
 	defer c.leavePlaces(f) // where another has landed the flight
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	unhook := context.AfterFunc(c.base, func() { cancel(ErrClosed) })
-	done := false
+	landed := false
+	defer func() { c.mend(f, recover(), landed) }()
+	if !c.searchRest(f) {
+		c.doLoad(f)
+	}
+	landed = true
+}
+
+// searchHere is searchRest on the goroutine of the caller who leads the flight.
+func (c *Cache[K, V]) searchHere(f *flight[K, V]) (landed bool) {
+	returned := false
 	defer func() {
-		unhook()
-		cancel(nil)
-		// Code of the user's other than the loader, such as a store or a policy, may
-		// panic or exit as well.
-		if p := recover(); p != nil {
-			c.finish(f, answer[V]{err: &PanicError{Value: p, Stack: debug.Stack()}})
-		} else if !done {
-			c.finish(f, answer[V]{err: ErrGoexit})
+		if p := recover(); p != nil || !returned {
+			c.mend(f, p, false)
+			landed = true
 		}
 	}()
+	landed = c.searchRest(f)
+	returned = true
+	return landed
+}
 
-	from := c.local
-	if refreshing != nil {
-		from = 0
+// mend lands a flight when code of the user's other than the loader, such as a store
+// or a policy, has panicked or ended the goroutine.
+func (c *Cache[K, V]) mend(f *flight[K, V], panicked any, landed bool) {
+	switch {
+	case panicked != nil:
+		c.finish(f, answer[V]{err: &PanicError{Value: panicked, Stack: debug.Stack()}})
+	case !landed:
+		c.finish(f, answer[V]{err: ErrGoexit})
 	}
-	c.search(ctx, f.key, from, len(c.levels), refreshing, &x)
+	f.work.end(context.Canceled)
+}
+
+// searchRest searches the levels that are left, and lands the flight unless the
+// loader has to be asked. A refresh looks into all of them for an entry newer than
+// the one that it replaces.
+func (c *Cache[K, V]) searchRest(f *flight[K, V]) (landed bool) {
+	x := &f.finding
+	c.search(&f.work, f.key, f.from, len(c.levels), f.refreshing, x)
+	f.from = len(c.levels)
 	switch {
 	case x.hit != nil:
-		c.fill(ctx, f, &x)
-		c.finish(f, answer[V]{entry: x.hit, source: x.source, refresh: x.refresh})
-	case load.none():
+		c.fill(&f.work, f)
+		c.finish(f, x.asHit())
+	case f.load.none():
 		c.finish(f, answer[V]{err: ErrMiss, loaderless: true})
-	case c.coolsDown(f, &x):
+	case c.coolsDown(f):
 		c.finish(f, x.asReserve())
 	default:
-		c.doLoad(ctx, f, load, &x, refreshing != nil)
+		return false
 	}
-	done = true
+	return true
 }
 
 // coolsDown reports whether the flight's answer is the stale value at hand, since a
 // load has failed not long ago (L4).
-func (c *Cache[K, V]) coolsDown(f *flight[K, V], x *finding[V]) bool {
+func (c *Cache[K, V]) coolsDown(f *flight[K, V]) bool {
+	reserve := f.finding.reserve
+	if reserve == nil {
+		return false
+	}
 	now := tier.Now()
-	return c.settings.Load().servesOnError(x.reserve, now) && c.cooldowns.active(f.key, now)
+	return c.settings.Load().servesOnError(reserve, now) && c.cooldowns.active(f.key, now)
 }
 
 // finish lands a flight from its own goroutine. Its places are free before anybody
@@ -164,26 +207,30 @@ func (c *Cache[K, V]) leaveBackground(f *flight[K, V]) {
 	}
 }
 
-// landed lands a flight that has a beginning in c.life.
+// landed lands a flight that is under way.
 func (c *Cache[K, V]) landed(f *flight[K, V], a answer[V]) {
 	if c.table.land(f, a) {
+		c.underway.remove(f)
 		c.life.end()
 	}
 }
 
-// fill writes an entry that was found into the levels above it, for the life that
-// it has left (T1). A level whose turn is taken is left for the next time.
-func (c *Cache[K, V]) fill(ctx context.Context, f *flight[K, V], x *finding[V]) {
-	if x.source == 0 {
-		return
-	}
-	if !f.claim() {
+// fill writes what the flight has found into the levels above, unless somebody else
+// has the turn to write.
+func (c *Cache[K, V]) fill(ctx context.Context, f *flight[K, V]) {
+	if f.finding.source == 0 || !f.claim() {
 		return
 	}
 	defer f.shard.giveTurn(f.record)
+	c.fillAbove(ctx, f.key, &f.finding)
+}
+
+// fillAbove writes an entry that was found into the levels above it, for the life
+// that it has left (T1). The caller has the key's turn.
+func (c *Cache[K, V]) fillAbove(ctx context.Context, key K, x *finding[V]) {
 	for i := x.source - 1; i >= 0; i-- {
 		l := c.levels[i]
-		stored, err := c.storeAt(ctx, l, f.key, x.hit, true, x.at(i))
+		stored, err := c.storeAt(ctx, l, key, x.hit, true, x.at(i))
 		switch {
 		case err != nil:
 			c.levelFailed(l, "fill", err)
@@ -192,7 +239,7 @@ func (c *Cache[K, V]) fill(ctx context.Context, f *flight[K, V], x *finding[V]) 
 			return
 		default:
 			l.counts.fills.Add(1)
-			c.settled(l, f.key)
+			c.settled(l, key)
 		}
 	}
 }
@@ -215,11 +262,6 @@ func (c *Cache[K, V]) startRefresh(ctx context.Context, key K, load loading[K, V
 			shed = true
 			return false
 		}
-		if !c.life.begin() {
-			c.flights.leave()
-			c.background.leave()
-			return false
-		}
 		return true
 	})
 	if shed {
@@ -229,12 +271,20 @@ func (c *Cache[K, V]) startRefresh(ctx context.Context, key K, load loading[K, V
 	if f == nil {
 		return flying
 	}
-	c.counts.refreshes.Add(1)
 	f.place = &c.flights
 	f.inBackground.Store(true)
-	x := c.newFinding()
+	if !c.begin(f) {
+		c.leavePlaces(f)
+		c.table.land(f, answer[V]{err: ErrClosed})
+		return false
+	}
+	c.counts.refreshes.Add(1)
+	f.load, f.refreshing = load, e
+	f.finding = c.newFinding()
+	f.work.values = context.WithoutCancel(ctx)
 	// Nobody waits for a refresh, so the loader that the reader may be in is no part
 	// of what the refresh's own loader waits for.
-	go c.run(context.WithValue(ctx, nodeKey{}, (*node)(nil)), f, load, x, e)
+	f.work.ownNode = true
+	go c.run(f)
 	return true
 }

@@ -98,6 +98,10 @@ func (c *Cache[K, V]) Close(ctx context.Context) error {
 		}
 	}
 	c.stop(ErrClosed)
+	c.underway.each(func(f *flight[K, V]) {
+		f.work.end(context.Canceled)
+		c.abandon(f, ErrClosed, context.Canceled)
+	})
 	return errors.Join(append(errs, c.closeTiers(ctx))...)
 }
 

@@ -10,57 +10,77 @@ import (
 	"github.com/terracecache/terrace/tier"
 )
 
+// The states of a flight's watch.
+const (
+	loaderRuns int32 = iota + 1
+	loaderReturned
+	loaderAbandoned
+)
+
 // doLoad calls the loader, stores its answer and lands the flight. The loader runs
 // on this goroutine, under a watch that lands the flight without it when it takes
 // too long or the cache is closed (L3).
-func (c *Cache[K, V]) doLoad(ctx context.Context, f *flight[K, V], load loading[K, V], x *finding[V], refreshing bool) {
-	loadCtx, cancel := context.WithTimeoutCause(ctx, c.limits.LoadTimeout, ErrLoadTimeout)
-	defer cancel()
-	loadCtx = context.WithValue(loadCtx, nodeKey{}, &f.node)
-	unwatch := context.AfterFunc(loadCtx, func() {
-		// From now on the goroutine stores nothing. It keeps its place among the
-		// flights until the loader returns, but one key that hangs must not keep
-		// others from being refreshed.
-		c.leaveBackground(f)
-		c.landed(f, c.loadFailed(f, x, refreshing, context.Cause(loadCtx)))
-	})
+func (c *Cache[K, V]) doLoad(f *flight[K, V]) {
+	limit := c.limits.LoadTimeout
+	f.loading.values = f.work.values
+	f.loading.deadline = time.Now().Add(limit)
+	f.loading.node, f.loading.ownNode = &f.node, true
+	defer f.loading.end(context.Canceled)
+	f.watch.Store(loaderRuns)
+	timer := time.AfterFunc(limit, func() { c.abandon(f, ErrLoadTimeout, context.DeadlineExceeded) })
+	defer timer.Stop()
+	if f.work.Err() != nil { // closed before there was something to abandon
+		c.abandon(f, ErrClosed, context.Canceled)
+		return
+	}
 
 	c.counts.loads.Add(1)
 	began := tier.Now()
 	returned := false
 	defer func() {
-		if returned || !unwatch() {
+		if returned || !f.watch.CompareAndSwap(loaderRuns, loaderReturned) {
 			return
 		}
 		err := ErrGoexit
 		if p := recover(); p != nil {
 			err = &PanicError{Value: p, Stack: debug.Stack()}
 		}
-		c.finish(f, c.loadFailed(f, x, refreshing, err))
+		c.finish(f, c.loadFailed(f, err))
 	}()
-	loaded, err := load.call(loadCtx, f.key, x.reserve)
+	loaded, err := f.load.call(&f.loading, f.key, f.finding.reserve)
 	returned = true
-	if !unwatch() {
+	if !f.watch.CompareAndSwap(loaderRuns, loaderReturned) {
 		return // the watch has landed the flight
 	}
+	timer.Stop()
 	absent := errors.Is(err, ErrAbsent)
-	if err == nil && loaded.NotModified && x.reserve == nil {
+	if err == nil && loaded.NotModified && f.finding.reserve == nil {
 		err = ErrNotModified
 	}
 	if err != nil && !absent {
-		if loadCtx.Err() != nil {
-			err = fmt.Errorf("%w: %w", context.Cause(loadCtx), err)
-		}
-		c.finish(f, c.loadFailed(f, x, refreshing, err))
+		c.finish(f, c.loadFailed(f, err))
 		return
 	}
-	c.loadSucceeded(ctx, f, x, loaded, absent, began)
+	c.loadSucceeded(f, loaded, absent, began)
+}
+
+// abandon lands a flight whose loader still runs. From then on the loader's goroutine
+// stores nothing. It keeps its place among the flights until the loader returns, but
+// one key that hangs must not keep others from being refreshed.
+func (c *Cache[K, V]) abandon(f *flight[K, V], why, ended error) {
+	if !f.watch.CompareAndSwap(loaderRuns, loaderAbandoned) {
+		return
+	}
+	f.loading.end(ended)
+	c.leaveBackground(f)
+	c.landed(f, c.loadFailed(f, why))
 }
 
 // loadFailed returns the answer of a load that failed: the stale value at hand, or
 // the error for all who wait. Where there is something to serve meanwhile the key
 // cools down (L4).
-func (c *Cache[K, V]) loadFailed(f *flight[K, V], x *finding[V], refreshing bool, err error) answer[V] {
+func (c *Cache[K, V]) loadFailed(f *flight[K, V], err error) answer[V] {
+	x := &f.finding
 	n := c.counts
 	n.loadFailures.Add(1)
 	var panicked *PanicError
@@ -72,7 +92,7 @@ func (c *Cache[K, V]) loadFailed(f *flight[K, V], x *finding[V], refreshing bool
 	}
 	now := tier.Now()
 	served := c.settings.Load().servesOnError(x.reserve, now)
-	if (served || refreshing) && !f.isFenced() { // a write has ended what came before it
+	if (served || f.refreshing != nil) && !f.isFenced() { // a write has ended what came before it
 		c.cooldowns.failed(f.key, now) // before the flight lands: whoever reads next must find it
 	}
 	if served {
@@ -84,17 +104,18 @@ func (c *Cache[K, V]) loadFailed(f *flight[K, V], x *finding[V], refreshing bool
 }
 
 // loadSucceeded stores the loader's answer and lands the flight with it.
-func (c *Cache[K, V]) loadSucceeded(ctx context.Context, f *flight[K, V], x *finding[V], loaded Loaded[V], absent bool, began tier.Instant) {
-	e, keep := c.newEntry(loaded, absent, x.reserve, began, tier.Now().Sub(began))
-	a := answer[V]{entry: e, source: fromLoad}
-	f.early.Store(&a)
+func (c *Cache[K, V]) loadSucceeded(f *flight[K, V], loaded Loaded[V], absent bool, began tier.Instant) {
+	now := tier.Now()
+	e, keep := c.newEntry(loaded, absent, f.finding.reserve, began, now.Sub(began))
+	f.loaded = answer[V]{entry: e, source: fromLoad}
+	f.early.Store(&f.loaded)
 	c.cooldowns.clear(f.key)
-	if e.UsableUntil().Sub(tier.Now()) < c.storingTime() {
+	if e.UsableUntil().Sub(now) < c.storingTime() {
 		// It could be over before it is stored.
-		c.table.announce(f, a)
+		c.table.announce(f, f.loaded)
 	}
-	c.storeLoaded(ctx, f, x, e, keep)
-	c.finish(f, a)
+	c.storeLoaded(&f.work, f, e, keep)
+	c.finish(f, f.loaded)
 }
 
 // storingTime is how long the store step of a load may take.

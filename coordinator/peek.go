@@ -19,7 +19,8 @@ func (c *Cache[K, V]) Peek(ctx context.Context, key K) (Result[V], error) {
 	for i := range c.levels {
 		e, _ := c.look(ctx, i, key)
 		if now := tier.Now(); e != nil && now < e.UsableUntil() {
-			return c.result(answer[V]{entry: e, source: i}, now), nil
+			a := answer[V]{entry: e, source: i}
+			return c.result(&a, a.state()), nil
 		}
 	}
 	if err := ctx.Err(); err != nil {

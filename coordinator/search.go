@@ -14,6 +14,7 @@ type finding[V any] struct {
 	hit     *tier.Entry[V]
 	source  int
 	refresh bool
+	calm    bool
 	// reserve is the newest entry that is usable but not to be answered with unless
 	// a load fails, at level reserveSource. It is always one that the flight itself
 	// has found: what a reader found before may have been deleted before the flight
@@ -46,6 +47,11 @@ func (x *finding[V]) at(level int) sighting {
 	return x.seen[level]
 }
 
+// asHit returns the answer with the hit.
+func (x *finding[V]) asHit() answer[V] {
+	return answer[V]{entry: x.hit, source: x.source, refresh: x.refresh, calm: x.calm}
+}
+
 // asReserve returns the answer with the reserve.
 func (x *finding[V]) asReserve() answer[V] {
 	return answer[V]{entry: x.reserve, source: x.reserveSource}
@@ -61,9 +67,19 @@ func (c *Cache[K, V]) search(ctx context.Context, key K, from, to int, newerThan
 		if x.seen != nil {
 			x.seen[i] = seen
 		}
-		now := tier.Now()
-		if e == nil || now >= e.UsableUntil() {
+		if e == nil {
 			continue
+		}
+		if newerThan == nil && s.isCalm(e, c.clock.now()) {
+			x.hit, x.source, x.calm = e, i, true
+			return
+		}
+		now := tier.Now()
+		if now >= e.UsableUntil() {
+			continue
+		}
+		if newerThan == nil && s.isCalm(e, now) {
+			c.clock.start(now)
 		}
 		if newerThan == nil || e.LoadedAt() > newerThan.LoadedAt().Add(sameLoad) {
 			if d := s.decide(e, now); d != policy.Load {
@@ -96,19 +112,13 @@ const sameLoad = 1e6 // 1 ms
 
 // look reads one level. A failure counts as a miss (W4, S2).
 func (c *Cache[K, V]) look(ctx context.Context, i int, key K) (e *tier.Entry[V], seen sighting) {
+	var err error
 	l := c.levels[i]
 	if w, ok := l.repeats.get(key); ok {
 		// The level could not be told of a write; the write is the truth.
 		return w.entry, sighting{}
 	}
-	err := l.bounded(ctx, func(ctx context.Context) (err error) {
-		if l.swap != nil {
-			e, seen.version, err = l.swap.GetVersion(ctx, key)
-		} else {
-			e, err = l.store.Get(ctx, key)
-		}
-		return err
-	})
+	e, seen.version, err = l.read(ctx, key)
 	switch {
 	case err == nil:
 		seen.known, seen.holds = true, e != nil
@@ -125,6 +135,23 @@ func (c *Cache[K, V]) look(ctx context.Context, i int, key K) (e *tier.Entry[V],
 		return nil, seen
 	}
 	return e, seen
+}
+
+// read reads the level within its time limit, with the version where it has one.
+func (l *level[K, V]) read(ctx context.Context, key K) (e *tier.Entry[V], version tier.Version, err error) {
+	if l.local && l.swap == nil { // as most calls are
+		e, err = l.store.Get(ctx, key)
+		return e, version, err
+	}
+	err = l.bounded(ctx, func(ctx context.Context) (err error) {
+		if l.swap != nil {
+			e, version, err = l.swap.GetVersion(ctx, key)
+		} else {
+			e, err = l.store.Get(ctx, key)
+		}
+		return err
+	})
+	return e, version, err
 }
 
 // levelFailed counts and logs the failure of a level.

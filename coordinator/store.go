@@ -11,7 +11,8 @@ import (
 // write overlapped with the load: here, which the fence tells, or in another
 // process, which a level that writes on condition tells (W1). An entry that is not
 // to be kept takes what is there away instead.
-func (c *Cache[K, V]) storeLoaded(ctx context.Context, f *flight[K, V], x *finding[V], e *tier.Entry[V], keep bool) {
+func (c *Cache[K, V]) storeLoaded(ctx context.Context, f *flight[K, V], e *tier.Entry[V], keep bool) {
+	x := &f.finding
 	if !f.claimWait(ctx) {
 		c.counts.fenced.Add(1)
 		return

@@ -3,7 +3,6 @@ package coordinator
 import (
 	"context"
 	"runtime"
-	"sync"
 	"sync/atomic"
 
 	"github.com/terracecache/terrace/tier"
@@ -19,33 +18,14 @@ import (
 // is joined by nobody, so a read that begins after the write returned starts anew.
 // A flight stores only while it holds the key's turn and is not fenced, and a write
 // waits for the turn, so what a flight had begun to store is overwritten by the
-// write that fenced it.
+// write that fenced it. A short look into the tiers in memory needs no flight: it
+// has the turn from its beginning to its end.
 type table[K comparable, V any] struct {
 	cache    *Cache[K, V]
 	keys     tier.Hasher[K]
 	shards   []shard[K, V]
 	clearing atomic.Int32 // Clears under way: flights that begin meanwhile are born fenced
 }
-
-type shard[K comparable, V any] struct {
-	mu      sync.Mutex
-	records map[K]*record[K, V] // nil when there are none
-	peak    int                 // most records since the map was made
-	_       [64]byte            // keeps neighbours' locks off this cache line
-}
-
-// record is guarded by its shard's mu.
-type record[K comparable, V any] struct {
-	refs    int           // flights, writes and repeated writes that need the record
-	flight  *flight[K, V] // the one to join; nil when there is none
-	writers int           // writes under way or waiting for the turn
-	busy    bool          // somebody has the turn to write the tiers
-	line    line          // those who wait for the turn
-}
-
-// roomyMap is how many records a shard's map may have held and still be kept when
-// it is empty. Go's maps never shrink, so a larger one is let go.
-const roomyMap = 64
 
 func newTable[K comparable, V any](c *Cache[K, V]) *table[K, V] {
 	n := 16
@@ -55,44 +35,62 @@ func newTable[K comparable, V any](c *Cache[K, V]) *table[K, V] {
 	return &table[K, V]{cache: c, keys: tier.NewHasher[K](), shards: make([]shard[K, V], n)}
 }
 
-func (t *table[K, V]) shard(key K) *shard[K, V] {
-	return &t.shards[t.keys.Hash(key)&uint64(len(t.shards)-1)]
+func (t *table[K, V]) shard(hash uint64) *shard[K, V] {
+	return &t.shards[hash&uint64(len(t.shards)-1)]
 }
 
-// hold returns the key's record, made where there is none, and counts the caller as
-// one who needs it. The shard's lock is held.
-func (s *shard[K, V]) hold(key K) *record[K, V] {
-	r := s.records[key]
-	if r == nil {
-		if s.records == nil {
-			s.records = make(map[K]*record[K, V])
-		}
-		r = new(record[K, V])
-		s.records[key] = r
-		s.peak = max(s.peak, len(s.records))
-	}
-	r.refs++
-	return r
+// look is a short look into the tiers in memory, with the key's turn: no write of
+// the key, nor a Clear, comes in between, so that what it finds it may store above.
+type look[K comparable, V any] struct {
+	shard  *shard[K, V]
+	record *record[K, V]
 }
 
-// drop is the end of a hold. The shard's lock is held.
-func (s *shard[K, V]) drop(key K, r *record[K, V]) {
-	if r.refs--; r.refs > 0 {
-		return
-	}
-	delete(s.records, key)
-	if len(s.records) == 0 && s.peak > roomyMap {
-		s.records, s.peak = nil, 0
-	}
-}
-
-// join returns the key's flight and false when there is one to join, or else a new
-// flight and true; whoever gets a new one must bring it to its end.
-func (t *table[K, V]) join(key K) (f *flight[K, V], leader bool) {
-	s := t.shard(key)
+// enter returns a look where nothing is under way for the key. Else it returns the
+// key's flight and false when there is one to join, or a new flight and true; whoever
+// gets a new one must bring it to its end.
+func (t *table[K, V]) enter(key K) (l look[K, V], f *flight[K, V], leader bool) {
+	hash := t.keys.Hash(key)
+	s := t.shard(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := s.hold(key)
+	r := s.find(hash, key)
+	if r == nil && t.clearing.Load() == 0 {
+		r = s.add(hash, key)
+		r.refs++
+		r.busy = true
+		return look[K, V]{s, r}, nil, false
+	}
+	if r == nil {
+		r = s.add(hash, key)
+	}
+	r.refs++
+	f, leader = t.join(s, r)
+	return look[K, V]{}, f, leader
+}
+
+// end ends a look that has its answer.
+func (l look[K, V]) end() {
+	s := l.shard
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.record.passTurn()
+	s.drop(l.record)
+}
+
+// launchAfter ends a look that has found nothing: it returns a flight as enter does. As
+// nobody could store anything since the look began, the flight need not look again.
+func (t *table[K, V]) launchAfter(l look[K, V]) (f *flight[K, V], leader bool) {
+	s := l.shard
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.record.passTurn()
+	return t.join(s, l.record)
+}
+
+// join returns the record's flight and false, or a new one and true. It takes over a
+// hold of the record. The shard's lock is held.
+func (t *table[K, V]) join(s *shard[K, V], r *record[K, V]) (f *flight[K, V], leader bool) {
 	if f := r.flight; f != nil && f.announced && f.answer.entry.UsableUntil() <= tier.Now() {
 		r.fence() // its answer is over while it is still being stored
 	}
@@ -101,28 +99,29 @@ func (t *table[K, V]) join(key K) (f *flight[K, V], leader bool) {
 		r.flight.wanted()
 		return r.flight, false
 	}
-	return t.launch(s, r, key), true
+	return t.launch(s, r), true
 }
 
 // refreshing reports whether the key has a flight, and starts one when there is
 // none and permit agrees.
 func (t *table[K, V]) refreshing(key K, permit func() bool) (f *flight[K, V], flying bool) {
-	s := t.shard(key)
+	hash := t.keys.Hash(key)
+	s := t.shard(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r := s.records[key]; r != nil && r.flight != nil {
+	if r := s.find(hash, key); r != nil && r.flight != nil {
 		return nil, true
 	}
 	if !permit() {
 		return nil, false
 	}
-	return t.launch(s, s.hold(key), key), true
+	return t.launch(s, s.hold(hash, key)), true
 }
 
-func (t *table[K, V]) launch(s *shard[K, V], r *record[K, V], key K) *flight[K, V] {
+func (t *table[K, V]) launch(s *shard[K, V], r *record[K, V]) *flight[K, V] {
 	f := &flight[K, V]{
 		cache:  t.cache,
-		key:    key,
+		key:    r.key,
 		shard:  s,
 		record: r,
 		fenced: r.writers > 0 || t.clearing.Load() > 0,
@@ -165,7 +164,7 @@ func (t *table[K, V]) land(f *flight[K, V], a answer[V]) bool {
 	if f.record.flight == f {
 		f.record.flight = nil
 	}
-	s.drop(f.key, f.record)
+	s.drop(f.record)
 	return true
 }
 
@@ -216,20 +215,20 @@ func (r *record[K, V]) fence() {
 // write is a Set, Delete or Expire of one key, from before it waits for its turn
 // until its end.
 type write[K comparable, V any] struct {
-	key    K
 	shard  *shard[K, V]
 	record *record[K, V]
 }
 
 // beginWrite puts up the fence.
 func (t *table[K, V]) beginWrite(key K) write[K, V] {
-	s := t.shard(key)
+	hash := t.keys.Hash(key)
+	s := t.shard(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := s.hold(key)
+	r := s.hold(hash, key)
 	r.writers++
 	r.fence()
-	return write[K, V]{key: key, shard: s, record: r}
+	return write[K, V]{shard: s, record: r}
 }
 
 // end puts up the fence for the flights that began meanwhile, and lets go.
@@ -238,23 +237,24 @@ func (w write[K, V]) end() {
 	defer w.shard.mu.Unlock()
 	w.record.writers--
 	w.record.fence()
-	w.shard.drop(w.key, w.record)
+	w.shard.drop(w.record)
 }
 
 // hold keeps the key's record for one who needs its turn without a fence, such as a
 // write that is tried again: its fence stood when it was first tried.
 func (t *table[K, V]) hold(key K) write[K, V] {
-	s := t.shard(key)
+	hash := t.keys.Hash(key)
+	s := t.shard(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return write[K, V]{key: key, shard: s, record: s.hold(key)}
+	return write[K, V]{shard: s, record: s.hold(hash, key)}
 }
 
 // release ends what hold began.
 func (w write[K, V]) release() {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()
-	w.shard.drop(w.key, w.record)
+	w.shard.drop(w.record)
 }
 
 // takeTurn waits for the key's turn to write the tiers. It is no lock that a reader
@@ -301,12 +301,12 @@ func (t *table[K, V]) settle(ctx context.Context) error {
 		s := &t.shards[i]
 		var busy []write[K, V]
 		s.mu.Lock()
-		for key, r := range s.records {
+		s.each(func(r *record[K, V]) {
 			if r.busy {
 				r.refs++
-				busy = append(busy, write[K, V]{key: key, shard: s, record: r})
+				busy = append(busy, write[K, V]{shard: s, record: r})
 			}
-		}
+		})
 		s.mu.Unlock()
 		var err error
 		for _, w := range busy {
@@ -328,9 +328,7 @@ func (t *table[K, V]) fenceAll() {
 	for i := range t.shards {
 		s := &t.shards[i]
 		s.mu.Lock()
-		for _, r := range s.records {
-			r.fence()
-		}
+		s.each((*record[K, V]).fence)
 		s.mu.Unlock()
 	}
 }
@@ -341,7 +339,7 @@ func (t *table[K, V]) len() int {
 	for i := range t.shards {
 		s := &t.shards[i]
 		s.mu.Lock()
-		n += len(s.records)
+		n += s.count
 		s.mu.Unlock()
 	}
 	return n
