@@ -239,7 +239,13 @@ func (c *Cache[K, V]) lookInto(ctx context.Context, key K, l look[K, V], x *find
 			a, ok = answer[V]{err: &PanicError{Value: p, Stack: debug.Stack()}}, true
 		}
 	}()
-	c.search(ctx, key, 0, c.local, nil, x)
+	// Our caller has asked the first tier just before. Only if nothing is found below
+	// does it matter what came there since: a load that has ended meanwhile is not to
+	// be made again (L1).
+	c.search(ctx, key, min(1, c.local), c.local, nil, x)
+	if x.hit == nil {
+		c.search(ctx, key, 0, min(1, c.local), nil, x)
+	}
 	if x.hit != nil {
 		c.fillAbove(ctx, key, x)
 		l.end()

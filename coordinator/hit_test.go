@@ -146,7 +146,7 @@ func BenchmarkMiss(b *testing.B) {
 // BenchmarkPromote is the price of a hit in the second tier that fills the first,
 // beside that of the second tier's library alone.
 func BenchmarkPromote(b *testing.B) {
-	const keys, upper = 20_000, 512
+	const keys, upper = 1000, 100
 	raw, err := library.NewCache(&library.Config[string, *int]{NumCounters: 10 * keys, MaxCost: 2 * keys, BufferItems: 64, IgnoreInternalCost: true})
 	if err != nil {
 		b.Fatal(err)

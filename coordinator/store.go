@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/terracecache/terrace/tier"
 )
@@ -44,13 +45,20 @@ func (c *Cache[K, V]) storeLoaded(ctx context.Context, f *flight[K, V], e *tier.
 // without an error when somebody has written there since the flight has seen it,
 // which only a level that writes on condition can tell.
 func (c *Cache[K, V]) storeAt(ctx context.Context, l *level[K, V], key K, e *tier.Entry[V], keep bool, seen sighting) (stored bool, err error) {
+	if l.swap == nil {
+		ttl := time.Duration(0)
+		if keep {
+			ttl = l.remaining(e, c.recent())
+		}
+		if l.local {
+			return true, l.store.Set(ctx, key, e, ttl)
+		}
+		err = l.bounded(ctx, func(ctx context.Context) error { return l.store.Set(ctx, key, e, ttl) })
+		return true, err
+	}
 	ttl := l.remaining(e, tier.Now())
 	if !keep {
 		ttl = 0
-	}
-	if l.swap == nil {
-		err = l.bounded(ctx, func(ctx context.Context) error { return l.store.Set(ctx, key, e, ttl) })
-		return true, err
 	}
 	err = l.bounded(ctx, func(ctx context.Context) error {
 		if !seen.known {
@@ -76,6 +84,15 @@ func (c *Cache[K, V]) storeAt(ctx context.Context, l *level[K, V], key K, e *tie
 		}
 	})
 	return stored, err
+}
+
+// recent returns the time, or one at most clockLag ago: a store that is told to keep
+// an entry for so much longer than the entry's own end does no harm by it.
+func (c *Cache[K, V]) recent() tier.Instant {
+	if now := c.clock.now(); now != clockStopped {
+		return now
+	}
+	return tier.Now()
 }
 
 // swapIn writes an entry to a level that still holds the given version, or nothing.

@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/terracecache/terrace/backends/internal/expiry"
 	"github.com/terracecache/terrace/tier"
 )
 
@@ -65,6 +66,9 @@ type Store[K comparable, V any] struct {
 	keys     tier.Hasher[K]
 	capacity int
 	invalid  error
+
+	_      [64]byte // readers share the line above with nobody who writes
+	expiry expiry.Clock
 }
 
 // New returns a store that holds at most capacity entries and evicts the least
@@ -123,9 +127,7 @@ func (s *Store[K, V]) Set(ctx context.Context, key K, entry *tier.Entry[V], ttl 
 	if !s.keys.Storable(key) {
 		return tier.ErrBadKey
 	}
-	if ttl != tier.Forever {
-		entry = entry.Capped(tier.Now().Add(ttl))
-	}
+	entry = entry.Capped(s.expiry.Until(entry.UsableUntil(), ttl))
 	if !s.shard(key).set(key, entry) {
 		return s.closed()
 	}

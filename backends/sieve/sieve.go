@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/terracecache/terrace/backends/internal/expiry"
 	"github.com/terracecache/terrace/tier"
 )
 
@@ -97,6 +98,9 @@ type Store[K comparable, V any] struct {
 	shards   []shard[K, V] // a power of two of them, at least one
 	capacity int
 	invalid  error
+
+	_      [64]byte // readers share the line above with nobody who writes
+	expiry expiry.Clock
 }
 
 // New returns a store that holds at most capacity entries.
@@ -160,10 +164,7 @@ func (s *Store[K, V]) Set(ctx context.Context, key K, entry *tier.Entry[V], ttl 
 	if !s.keys.Storable(key) {
 		return tier.ErrBadKey
 	}
-	until := tier.Never
-	if ttl != tier.Forever {
-		until = tier.Now().Add(ttl)
-	}
+	until := s.expiry.Until(entry.UsableUntil(), ttl)
 	hash := s.keys.Hash(key)
 	// The entry is kept inside its node, so that it costs no object of its own and a
 	// hit one look into memory less.

@@ -27,26 +27,52 @@ func newSketch(keys int) *sketch {
 	return &sketch{lines: make([][8]uint64, max(1, lines)), limit: samplePerKey * keys}
 }
 
-// locate returns the line of a hash, and bits that say which counters in it are the
-// key's: of each pair of words one counter.
-func (s *sketch) locate(hash uint64) (line *[8]uint64, which uint64) {
+// spot says where the counters of a key are: four in one line, one in each pair of
+// its words.
+type spot struct {
+	line *[8]uint64
+	at   uint64 // a byte for each pair: in its low bits which of 32 counters
+}
+
+func (s *sketch) locate(hash uint64) spot {
 	// Other bits than the table's: those of one bucket must not share a line.
 	h := hash * 0x9E3779B97F4A7C15
 	h ^= h >> 32
-	return &s.lines[(h>>32)*uint64(len(s.lines))>>32], h * 0xD6E8FEB86659FD93 >> 32
+	return spot{&s.lines[(h>>32)*uint64(len(s.lines))>>32], h * 0xD6E8FEB86659FD93 >> 32}
+}
+
+// word and shift say where the counter of a pair is.
+func (p spot) word(pair uint64) *uint64 { return &p.line[(2*pair+p.at>>(8*pair+4)&1)&7] }
+
+func (p spot) shift(pair uint64) uint64 { return p.at >> (8 * pair) & 15 * 4 }
+
+// The next two are written out for all pairs, as a loop costs three times as much.
+
+func (p spot) least() uint64 {
+	return min(
+		*p.word(0)>>p.shift(0)&counterMax, *p.word(1)>>p.shift(1)&counterMax,
+		*p.word(2)>>p.shift(2)&counterMax, *p.word(3)>>p.shift(3)&counterMax,
+	)
+}
+
+// raise adds one to those counters that are at the least.
+func (p spot) raise(least uint64) {
+	raise := func(word *uint64, shift uint64) {
+		if *word>>shift&counterMax == least {
+			*word += 1 << shift
+		}
+	}
+	raise(p.word(0), p.shift(0))
+	raise(p.word(1), p.shift(1))
+	raise(p.word(2), p.shift(2))
+	raise(p.word(3), p.shift(3))
 }
 
 // add counts one request.
 func (s *sketch) add(hash uint64) {
-	line, which := s.locate(hash)
-	least := s.leastOf(line, which)
-	if least < counterMax {
-		for row := range uint64(4) {
-			word, shift := counter(which, row)
-			if line[word]>>shift&counterMax == least {
-				line[word] += 1 << shift
-			}
-		}
+	p := s.locate(hash)
+	if least := p.least(); least < counterMax {
+		p.raise(least)
 	}
 	if s.counts++; s.counts >= s.limit {
 		s.halve()
@@ -54,25 +80,7 @@ func (s *sketch) add(hash uint64) {
 }
 
 // estimate returns how often the key was counted, at most 15.
-func (s *sketch) estimate(hash uint64) uint64 {
-	line, which := s.locate(hash)
-	return s.leastOf(line, which)
-}
-
-func (s *sketch) leastOf(line *[8]uint64, which uint64) uint64 {
-	least := uint64(counterMax)
-	for row := range uint64(4) {
-		word, shift := counter(which, row)
-		least = min(least, line[word]>>shift&counterMax)
-	}
-	return least
-}
-
-// counter returns where the key's counter of a row is: one of the 32 in two words.
-func counter(which, row uint64) (word, shift uint64) {
-	which >>= 8 * row
-	return 2*row + which>>4&1, which & 15 * 4
-}
+func (s *sketch) estimate(hash uint64) uint64 { return s.locate(hash).least() }
 
 func (s *sketch) halve() {
 	for i := range s.lines {
