@@ -55,7 +55,8 @@ func (c *Cache[K, V]) GetOrLoadEntry(ctx context.Context, key K, load EntryLoade
 
 // get returns the value alone. It is told what the first tier has.
 func (c *Cache[K, V]) get(ctx context.Context, key K, load loading[K, V], s *settings[K, V], first *tier.Entry[V]) (v V, err error) {
-	a := c.answer(ctx, key, load, s, first)
+	var a answer[V]
+	c.answer(ctx, key, load, s, first, &a)
 	if state, _ := c.conclude(ctx, key, load, &a); a.err == nil && state == Absent {
 		return v, ErrAbsent
 	}
@@ -70,7 +71,8 @@ func (c *Cache[K, V]) get(ctx context.Context, key K, load loading[K, V], s *set
 // error.
 func (c *Cache[K, V]) Lookup(ctx context.Context, key K) (Result[V], error) {
 	s := c.settings.Load()
-	a := c.answer(ctx, key, c.load, s, s.first(ctx, key))
+	var a answer[V]
+	c.answer(ctx, key, c.load, s, s.first(ctx, key), &a)
 	state, refreshing := c.conclude(ctx, key, c.load, &a)
 	if a.err != nil {
 		return Result[V]{}, a.err
@@ -135,39 +137,44 @@ func (s *settings[K, V]) first(ctx context.Context, key K) *tier.Entry[V] {
 }
 
 // answer finds the answer: what the first tier has if it will do, else by a look into
-// the others, or by the key's flight.
-func (c *Cache[K, V]) answer(ctx context.Context, key K, load loading[K, V], s *settings[K, V], e *tier.Entry[V]) answer[V] {
+// the others, or by the key's flight. Answers are passed by pointer on this way, for
+// they are large and those from memory quick.
+func (c *Cache[K, V]) answer(ctx context.Context, key K, load loading[K, V], s *settings[K, V], e *tier.Entry[V], a *answer[V]) {
 	if e != nil {
 		if s.isCalm(e, c.clock.now()) {
-			return answer[V]{entry: e, calm: true}
+			a.entry, a.calm = e, true
+			return
 		}
 		if now := tier.Now(); now < e.UsableUntil() {
 			if s.isCalm(e, now) {
 				c.clock.start(now)
-				return answer[V]{entry: e, calm: true}
+				a.entry, a.calm = e, true
+				return
 			}
 			if d := s.decide(e, now); d != policy.Load {
-				return answer[V]{entry: e, refresh: d == policy.Refresh}
+				a.entry, a.refresh = e, d == policy.Refresh
+				return
 			}
 		}
 	}
 	switch {
 	case s.closed:
-		return answer[V]{err: ErrClosed}
+		a.err = ErrClosed
 	case !c.table.keys.Storable(key):
-		return answer[V]{err: tier.ErrBadKey}
+		a.err = tier.ErrBadKey
 	case ctx.Err() != nil:
-		return answer[V]{err: c.gaveUp(ctx)} // nobody would wait for the answer
+		a.err = c.gaveUp(ctx) // nobody would wait for the answer
+	default:
+		c.board(ctx, key, load, a)
 	}
-	return c.board(ctx, key, load)
 }
 
 // board looks into the tiers in memory, joins the key's flight or leads a new one,
 // until that gives an answer.
-func (c *Cache[K, V]) board(ctx context.Context, key K, load loading[K, V]) answer[V] {
+func (c *Cache[K, V]) board(ctx context.Context, key K, load loading[K, V], a *answer[V]) {
 	var place *gate // what we have entered for the flight
 	for {
-		a := c.attempt(ctx, key, load, place)
+		c.attempt(ctx, key, load, place, a)
 		place = nil
 		switch {
 		case a.full:
@@ -176,58 +183,63 @@ func (c *Cache[K, V]) board(ctx context.Context, key K, load loading[K, V]) answ
 			// The flight had no loader, and we have; or what it found is over by now
 			// (T3). The next may do better, if there is time for one.
 			if ctx.Err() != nil {
-				return answer[V]{err: c.gaveUp(ctx), joined: a.joined}
+				*a = answer[V]{err: c.gaveUp(ctx), joined: a.joined}
+				return
 			}
+			*a = answer[V]{}
 			continue
 		default:
-			return a
+			return
 		}
 		// No room for another flight (L5).
 		if c.settings.Load().servesOnError(a.entry, tier.Now()) {
 			c.counts.saturated.Add(1)
 			a.full = false
-			return a
+			return
 		}
 		place = &c.flights
 		if n := nodeOf(ctx); n != nil {
 			place = &n.ride
 		}
 		if err := c.waitForRoom(ctx, place); err != nil {
-			return answer[V]{err: err, joined: a.joined}
+			*a = answer[V]{err: err, joined: a.joined}
+			return
 		}
+		*a = answer[V]{}
 	}
 }
 
 // attempt gets an answer, or finds that there is no room for a flight. It takes over
 // the place, if it is given one.
-func (c *Cache[K, V]) attempt(ctx context.Context, key K, load loading[K, V], place *gate) answer[V] {
-	x := c.newFinding()
-	from := 0
+func (c *Cache[K, V]) attempt(ctx context.Context, key K, load loading[K, V], place *gate, a *answer[V]) {
 	l, f, leads := c.table.enter(key)
 	if f == nil {
-		if a, ok := c.lookInto(ctx, key, l, &x); ok {
+		x := c.newFinding()
+		if c.lookInto(ctx, key, l, &x, a) {
 			if place != nil {
 				place.leave()
 			}
-			return a
+			return
 		}
-		f, leads = c.table.launchAfter(l)
-		from = c.local
+		if f, leads = c.table.launchAfter(l); leads {
+			f.finding, f.from = x, c.local
+		}
+	} else if leads {
+		f.finding = c.newFinding()
 	}
 	if leads {
-		f.finding, f.from = x, from
-		return c.lead(ctx, f, load, place)
+		*a = c.lead(ctx, f, load, place)
+		return
 	}
 	if place != nil {
 		place.leave()
 	}
-	a := c.await(ctx, f, true)
+	*a = c.await(ctx, f, true)
 	a.joined = true
-	return a
 }
 
 // lookInto searches the tiers in memory, and ends the look if it has an answer.
-func (c *Cache[K, V]) lookInto(ctx context.Context, key K, l look[K, V], x *finding[V]) (a answer[V], ok bool) {
+func (c *Cache[K, V]) lookInto(ctx context.Context, key K, l look[K, V], x *finding[V], a *answer[V]) (ok bool) {
 	done := false
 	defer func() {
 		if done {
@@ -236,7 +248,7 @@ func (c *Cache[K, V]) lookInto(ctx context.Context, key K, l look[K, V], x *find
 		// A store or a policy has panicked, or ended this goroutine.
 		l.end()
 		if p := recover(); p != nil {
-			a, ok = answer[V]{err: &PanicError{Value: p, Stack: debug.Stack()}}, true
+			a.err, ok = &PanicError{Value: p, Stack: debug.Stack()}, true
 		}
 	}()
 	// Our caller has asked the first tier just before. Only if nothing is found below
@@ -249,9 +261,10 @@ func (c *Cache[K, V]) lookInto(ctx context.Context, key K, l look[K, V], x *find
 	if x.hit != nil {
 		c.fillAbove(ctx, key, x)
 		l.end()
+		a.entry, a.source, a.refresh, a.calm = x.hit, x.source, x.refresh, x.calm
 	}
 	done = true
-	return x.asHit(), x.hit != nil
+	return x.hit != nil
 }
 
 // waitForRoom waits within the caller's context for a place in the gate; one who has
