@@ -1,0 +1,266 @@
+package sieve
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// hashAt returns a hash whose home in the table is the given bucket.
+func hashAt[K comparable, V any](t *table[K, V], home int, tag uint64) uint64 {
+	n := uint64(len(t.buckets))
+	return (uint64(home)<<32+n-1)/n<<32 | tag&0x7f<<24
+}
+
+// hashes are ways to lay keys out that a table must bear, the worst included.
+var hashes = []struct {
+	name string
+	hash func(t *table[int, int], key int) uint64
+}{
+	{"spread", func(_ *table[int, int], key int) uint64 {
+		return rand.NewPCG(uint64(key), 1).Uint64()
+	}},
+	{"all to the first bucket", func(t *table[int, int], key int) uint64 {
+		return hashAt(t, 0, uint64(key))
+	}},
+	{"all to the last bucket, and round", func(t *table[int, int], key int) uint64 {
+		return hashAt(t, len(t.buckets)-1, uint64(key))
+	}},
+	{"some to the last bucket, and some to the first", func(t *table[int, int], key int) uint64 {
+		return hashAt(t, (len(t.buckets)-1)*(key%2), uint64(key))
+	}},
+	{"one tag", func(t *table[int, int], key int) uint64 {
+		return hashAt(t, key%len(t.buckets), 5)
+	}},
+	{"one hash", func(*table[int, int], int) uint64 { return 0xdead_beef_dead_beef }},
+	{"no bit", func(*table[int, int], int) uint64 { return 0 }},
+	{"all bits", func(*table[int, int], int) uint64 { return 1<<64 - 1 }},
+	{"tags next to each other", func(t *table[int, int], key int) uint64 {
+		return hashAt(t, 0, uint64(key%2)) // a match makes the byte above look like one
+	}},
+}
+
+func mustHold(t *testing.T, tab *table[int, int], held map[int]*node[int, int]) {
+	t.Helper()
+	n, err := tab.check()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n != len(held) {
+		t.Fatalf("holds %d nodes, want %d", n, len(held))
+	}
+	for key, want := range held {
+		if got, _, _ := tab.find(want.hash, key); got != want {
+			t.Fatalf("key %d: got node %p, want %p", key, got, want)
+		}
+	}
+}
+
+// mustBeEmpty looks for tombstones.
+func mustBeEmpty(t *testing.T, tab *table[int, int]) {
+	t.Helper()
+	mustHold(t, tab, nil)
+	for i := range tab.buckets {
+		if tags := tab.buckets[i].tags.Load(); tags != 0 && tags != passedMax<<passedBit {
+			t.Errorf("bucket %d of an empty table: %#x is left", i, tags)
+		}
+	}
+}
+
+func TestTableHoldsWhatItWasGiven(t *testing.T) {
+	for _, h := range hashes {
+		t.Run(h.name, func(t *testing.T) {
+			for _, room := range []int{1, 2, 5, 6, 7, 42, 100, 400} {
+				tab := newTable[int, int](room)
+				held := make(map[int]*node[int, int])
+				rnd := rand.New(rand.NewPCG(3, uint64(room)))
+				each := 1 + room/4
+				for step := range 2000 {
+					key := rnd.IntN(2 * room)
+					hash := h.hash(tab, key)
+					n, b, at := tab.find(hash, key)
+					if n != held[key] {
+						t.Fatalf("room %d, step %d, key %d: got node %p, want %p", room, step, key, n, held[key])
+					}
+					// Fills up first, then empties, and again.
+					adds := step/(4*room)%2 == 0
+					switch {
+					case n == nil && len(held) < room && (adds || rnd.IntN(4) == 0):
+						held[key] = &node[int, int]{key: key, hash: hash}
+						tab.insert(held[key])
+					case n != nil && rnd.IntN(3) == 0: // as an update does
+						held[key] = &node[int, int]{key: key, hash: hash}
+						b.nodes[at].Store(held[key])
+					case n != nil && !adds:
+						tab.remove(n, b, at)
+						delete(held, key)
+					}
+					if step%each == 0 {
+						mustHold(t, tab, held)
+					}
+				}
+				for key, n := range held {
+					got, b, at := tab.find(n.hash, key)
+					if got == nil {
+						t.Fatalf("room %d: key %d is lost", room, key)
+					}
+					tab.remove(got, b, at)
+					delete(held, key)
+				}
+				mustBeEmpty(t, tab)
+			}
+		})
+	}
+}
+
+func TestTableGrows(t *testing.T) {
+	for _, h := range hashes {
+		t.Run(h.name, func(t *testing.T) {
+			tab := newTable[int, int](1)
+			held := make(map[int]*node[int, int])
+			for key := range 300 {
+				if len(held) == tab.room {
+					tab = tab.grown(2*tab.room + key%3)
+					mustHold(t, tab, held)
+				}
+				held[key] = &node[int, int]{key: key, hash: h.hash(tab, key)}
+				tab.insert(held[key])
+			}
+			mustHold(t, tab, held)
+		})
+	}
+}
+
+// A count that has reached its end stays there, whatever leaves, and a search that
+// it misleads ends all the same.
+func TestPassedOverByMoreThanCanBeCounted(t *testing.T) {
+	const room = 700
+	tab := newTable[int, int](room)
+	held := make(map[int]*node[int, int])
+	add := func(from, to int) {
+		for key := from; key < to; key++ {
+			held[key] = &node[int, int]{key: key, hash: hashAt(tab, 3, uint64(key))}
+			tab.insert(held[key])
+		}
+	}
+	remove := func(keep int) {
+		t.Helper()
+		for key, n := range held {
+			if key%keep == 0 {
+				continue
+			}
+			got, b, at := tab.find(n.hash, key)
+			if got != n {
+				t.Fatalf("key %d: got node %p, want %p", key, got, n)
+			}
+			tab.remove(n, b, at)
+			delete(held, key)
+		}
+	}
+	counts := func() (saturated int) {
+		for i := range tab.buckets {
+			if tab.buckets[i].tags.Load()>>passedBit == passedMax {
+				saturated++
+			}
+		}
+		return saturated
+	}
+
+	// 255 is where it tips: one of 254 can still be taken back.
+	add(0, perBucket+passedMax-1)
+	if got := counts(); got != 0 {
+		t.Fatalf("%d buckets are at the end of their count, want none yet", got)
+	}
+	mustHold(t, tab, held)
+	remove(1 << 30)
+	delete(held, 0)
+	n, b, at := tab.find(hashAt(tab, 3, 0), 0)
+	tab.remove(n, b, at)
+	mustBeEmpty(t, tab)
+
+	add(0, room)
+	full := counts()
+	if full == 0 {
+		t.Fatal("no bucket is at the end of its count")
+	}
+	mustHold(t, tab, held)
+	remove(9) // leaves some far from home
+	mustHold(t, tab, held)
+	if got := counts(); got != full {
+		t.Errorf("%d buckets at the end of their count after removals, want still %d", got, full)
+	}
+	add(1000, 1100)
+	mustHold(t, tab, held)
+	grown := tab.grown(2 * room)
+	mustHold(t, grown, held)
+	for i := range grown.buckets {
+		if got := grown.buckets[i].tags.Load() >> passedBit; got == passedMax {
+			t.Errorf("bucket %d took the count over into the grown table", i)
+		}
+	}
+
+	for i := range tab.buckets { // the worst: nothing says where a search may stop
+		tab.buckets[i].tags.Or(passedMax << passedBit)
+	}
+	mustHold(t, tab, held)
+	for home := range tab.buckets {
+		if n, _, _ := tab.find(hashAt(tab, home, 1), -1); n != nil {
+			t.Fatalf("found key %d for one that is not there", n.key)
+		}
+	}
+}
+
+// matches must find each place that has the tag; one too many is allowed.
+func TestMatches(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 1))
+	for range 100_000 {
+		tags, tag := rnd.Uint64(), 0x80|rnd.Uint64()&0x7f
+		for at := range perBucket {
+			switch rnd.IntN(4) {
+			case 0:
+				tags &^= 0xff << (8 * at)
+			case 1:
+				tags = tags&^(0xff<<(8*at)) | tag<<(8*at)
+			}
+		}
+		got := matches(tags, tag)
+		if got&^nodeTops != 0 {
+			t.Fatalf("matches(%#x, %#x) = %#x has bits beside the nodes' tops", tags, tag, got)
+		}
+		for at := range perBucket {
+			has := tags>>(8*at)&0xff == tag
+			if found := got>>(8*at)&0x80 != 0; has && !found {
+				t.Fatalf("matches(%#x, %#x) = %#x misses place %d", tags, tag, got, at)
+			}
+		}
+	}
+}
+
+// The buckets must be filled alike for any number of them, or some searches are long.
+func TestHomesAreSpread(t *testing.T) {
+	for _, n := range []int{1, 3, 7, 100} {
+		tab := &table[int, int]{buckets: make([]bucket[int, int], n)}
+		got := make([]int, n)
+		rnd := rand.New(rand.NewPCG(1, uint64(n)))
+		const each = 1000
+		for range n * each {
+			got[tab.home(rnd.Uint64())]++
+		}
+		if least, most := slices.Min(got), slices.Max(got); least < each*8/10 || most > each*12/10 {
+			t.Errorf("%d buckets have from %d to %d homes, want about %d", n, least, most, each)
+		}
+		for home := range n {
+			if got := tab.home(hashAt(tab, home, 0)); got != uint64(home) {
+				t.Errorf("hashAt(%d of %d) has the home %d", home, n, got)
+			}
+		}
+	}
+}
+
+func TestTableHasRoom(t *testing.T) {
+	for room := 1; room < 3000; room++ {
+		if got := perBucket * len(newTable[int, int](room).buckets); got < room || got > 4*room/3+perBucket {
+			t.Errorf("a table for %d nodes has %d places, want at most a third more and what fills a bucket", room, got)
+		}
+	}
+}
