@@ -17,8 +17,8 @@ func (q *queue[K, V]) push(n *node[K, V]) {
 	q.len++
 }
 
-// remove takes a node out. The node keeps no link: a reader may hold it for long, and
-// must not hold others by it.
+// remove takes a node out. The node keeps no link: somebody may keep its entry for
+// long, and must not keep others by it.
 func (q *queue[K, V]) remove(n *node[K, V]) {
 	if n.prev != nil {
 		n.prev.next = n.next
@@ -48,4 +48,14 @@ func (q *queue[K, V]) replace(old, n *node[K, V]) {
 		q.oldest = n
 	}
 	old.prev, old.next = nil, nil
+}
+
+// unlink takes all nodes apart, for the reason that remove gives. The queue must not be
+// used any more.
+func (q *queue[K, V]) unlink() {
+	for n := q.newest; n != nil; {
+		next := n.next
+		n.prev, n.next = nil, nil
+		n = next
+	}
 }

@@ -189,25 +189,26 @@ func (s *shard[K, V]) remove(hash uint64, key K) (open bool) {
 }
 
 func (s *shard[K, V]) clear() (open bool) {
+	return s.restart(newTable[K, V](min(firstRoom, s.capacity)))
+}
+
+func (s *shard[K, V]) close() { s.restart(nil) }
+
+// restart lets go of all nodes and goes on with the given table, which is empty or nil.
+func (s *shard[K, V]) restart(t *table[K, V]) (open bool) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.table.Load() == nil {
+		s.mu.Unlock()
 		return false
 	}
-	s.empty()
-	s.table.Store(newTable[K, V](min(firstRoom, s.capacity)))
-	return true
-}
-
-func (s *shard[K, V]) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.empty()
-	s.table.Store(nil)
-}
-
-func (s *shard[K, V]) empty() {
+	window, main := s.window, s.main
 	s.window, s.main, s.hand, s.sketch = queue[K, V]{}, queue[K, V]{}, nil, nil
+	s.table.Store(t)
+	s.mu.Unlock()
+	// This takes long, and no writer can come upon these nodes any more.
+	window.unlink()
+	main.unlink()
+	return true
 }
 
 func (s *shard[K, V]) usage() (held, evicted int64) {
