@@ -8,29 +8,42 @@ GO ?= go
 # (about two minutes on two cores), later ones take it from the build cache.
 GOLANGCI_LINT ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-# Arguments for the tests and for the bench: make test TESTFLAGS='-run TestFence',
-# make bench BENCHFLAGS='--seconds 5'.
+# Arguments for the tests and for the benches: make test TESTFLAGS='-run TestFence',
+# make bench BENCHFLAGS='--seconds 5', make bench-peers PEERFLAGS='--groups hit-zipf'.
 TESTFLAGS ?=
 BENCHFLAGS ?=
+PEERFLAGS ?=
 
-.PHONY: all test vet lint bench fmt servers
+# The comparison with other libraries is a module of its own, which ./... leaves out.
+PEERS := cd bench/peers &&
+
+.PHONY: all test vet lint bench bench-peers fmt servers
 
 all: vet lint test
 
+# The comparison is tested without -race, under which its full caches take minutes.
 test: servers
 	$(GO) test -race -timeout 20m $(TESTFLAGS) ./...
+	$(PEERS) $(GO) test $(TESTFLAGS) ./...
 
 vet:
 	$(GO) vet ./...
+	$(PEERS) $(GO) vet ./...
 
 lint: vet
 	$(GOLANGCI_LINT) run ./...
+	$(PEERS) $(GOLANGCI_LINT) run ./...
 
 bench:
 	$(GO) run ./bench $(BENCHFLAGS)
 
+# About twenty minutes on two cores.
+bench-peers: servers
+	$(PEERS) $(GO) run . $(PEERFLAGS)
+
 fmt:
 	$(GOLANGCI_LINT) fmt ./...
+	$(PEERS) $(GOLANGCI_LINT) fmt ./...
 
 # The tests start redis-server and memcached themselves, on ports of their own, so all
 # that they need is the programs.
