@@ -1,0 +1,5 @@
+//go:build !race
+
+package sieve_test
+
+const raceEnabled = false
