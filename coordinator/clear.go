@@ -39,7 +39,9 @@ func (c *Cache[K, V]) Clear(ctx context.Context) error {
 		l.repeats.becomeDeletions(began)
 	}
 	ctx, release := c.untilClosed(ctx)
-	defer release()
+	if release != nil {
+		defer release()
+	}
 	unsettled := c.table.settle(ctx)
 	return c.eachUp("clear", func(i int, l *level[K, V]) error {
 		if unsettled != nil {

@@ -107,6 +107,14 @@ func (e *WriteError) Error() string {
 	return strings.Join(parts, "; ")
 }
 
+// orNil returns the error as one that is nil when there is none.
+func (e *WriteError) orNil() error {
+	if e == nil {
+		return nil
+	}
+	return e
+}
+
 // Unwrap returns the failures.
 func (e *WriteError) Unwrap() []error {
 	errs := make([]error, len(e.Tiers))

@@ -184,3 +184,29 @@ func BenchmarkPromote(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkSet is the price of a Set of a key that two tiers in memory hold.
+func BenchmarkSet(b *testing.B) {
+	for _, tiers := range []int{1, 2} {
+		b.Run(fmt.Sprintf("%d tiers", tiers), func(b *testing.B) {
+			const keys = 10_000
+			c := newCache(b, coordinator.Options[string, *int]{
+				Tiers: []tier.Tier[string, *int]{
+					{Name: "l1", Store: sieve.New[string, *int](2 * keys)},
+					{Name: "l2", Store: ristretto.New(ristretto.Options[string, *int]{MaxCost: 2 * keys, Cost: func(string, *tier.Entry[*int]) int64 { return 1 }})},
+				}[:tiers],
+				Lifetime: policy.Lifetime{TTL: time.Hour},
+			})
+			names := make([]string, keys)
+			for i := range names {
+				names[i] = fmt.Sprintf("key-%012d", i)
+				_ = c.Set(ctx, names[i], new(int))
+			}
+			b.ReportAllocs()
+			v := new(int)
+			for i := 0; b.Loop(); i = (i + 1) % keys {
+				_ = c.Set(ctx, names[i], v)
+			}
+		})
+	}
+}

@@ -4,18 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // life counts what runs in the background, so that Close can wait for it.
 type life struct {
-	mu      sync.Mutex
-	running int
-	closing bool
+	running atomic.Int64  // and lifeClosing once Close has begun
 	idle    chan struct{} // closed when closing and nothing runs
 	closed  chan struct{} // closed when Close is done
 }
+
+const lifeClosing = 1 << 62
 
 func newLife() *life {
 	return &life{idle: make(chan struct{}), closed: make(chan struct{})}
@@ -23,19 +23,19 @@ func newLife() *life {
 
 // begin counts one more, or returns false when the cache is closing.
 func (l *life) begin() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closing {
-		return false
+	for {
+		n := l.running.Load()
+		if n >= lifeClosing {
+			return false
+		}
+		if l.running.CompareAndSwap(n, n+1) {
+			return true
+		}
 	}
-	l.running++
-	return true
 }
 
 func (l *life) end() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.running--; l.running == 0 && l.closing {
+	if l.running.Add(-1) == lifeClosing {
 		close(l.idle)
 	}
 }
@@ -43,16 +43,18 @@ func (l *life) end() {
 // close keeps begin from letting anything in, and reports whether it was the first
 // to do so.
 func (l *life) close() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closing {
-		return false
+	for {
+		n := l.running.Load()
+		if n >= lifeClosing {
+			return false
+		}
+		if l.running.CompareAndSwap(n, n+lifeClosing) {
+			if n == 0 {
+				close(l.idle)
+			}
+			return true
+		}
 	}
-	l.closing = true
-	if l.running == 0 {
-		close(l.idle)
-	}
-	return true
 }
 
 // Close ends the cache: calls that begin from now on answer [ErrClosed], loads and
@@ -136,12 +138,12 @@ func (c *Cache[K, V]) closeTiers(ctx context.Context) error {
 }
 
 // untilClosed returns the context for a write: the caller's, which Close can cancel
-// too. Tiers in memory need none.
-func (c *Cache[K, V]) untilClosed(ctx context.Context) (context.Context, func()) {
+// too. Tiers in memory need none, and then release is nil.
+func (c *Cache[K, V]) untilClosed(ctx context.Context) (until context.Context, release func()) {
 	if c.local == len(c.levels) {
-		return ctx, func() {}
+		return ctx, nil
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	until, cancel := context.WithCancelCause(ctx)
 	unhook := context.AfterFunc(c.base, func() { cancel(ErrClosed) })
-	return ctx, func() { unhook(); cancel(nil) }
+	return until, func() { unhook(); cancel(nil) }
 }

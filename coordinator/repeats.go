@@ -240,7 +240,7 @@ func (c *Cache[K, V]) repeatLater(ctx context.Context, i int, key K, w repeat[V]
 	l := c.levels[i]
 	if w.entry != nil && (errors.Is(cause, tier.ErrTooLarge) || errors.Is(cause, tier.ErrUnencodable)) {
 		w = repeat[V]{at: w.at}
-		if l.swap == nil || c.apply(ctx, l, key, w) == nil {
+		if l.swap == nil || c.apply(ctx, l, key, w, tier.Now()) == nil {
 			c.settled(l, key)
 			return
 		}
@@ -384,9 +384,9 @@ func (c *Cache[K, V]) tryRepeat(l *level[K, V], key K) (err error) {
 // has written there meanwhile stays.
 func (c *Cache[K, V]) repeatAt(ctx context.Context, l *level[K, V], key K, r repeat[V]) error {
 	if l.swap == nil {
-		err := c.apply(ctx, l, key, r)
+		err := c.apply(ctx, l, key, r, tier.Now())
 		if err != nil && r.entry != nil {
-			err = c.apply(ctx, l, key, repeat[V]{})
+			err = c.apply(ctx, l, key, repeat[V]{}, tier.Now())
 		}
 		return err
 	}

@@ -46,12 +46,15 @@ func (c *Cache[K, V]) storeLoaded(ctx context.Context, f *flight[K, V], e *tier.
 // which only a level that writes on condition can tell.
 func (c *Cache[K, V]) storeAt(ctx context.Context, l *level[K, V], key K, e *tier.Entry[V], keep bool, seen sighting) (stored bool, err error) {
 	if l.swap == nil {
+		switch {
+		case l.local && keep:
+			return true, l.store.Set(ctx, key, e, l.ttl) // which ends at the entry's own end
+		case l.local:
+			return true, l.store.Delete(ctx, key)
+		}
 		ttl := time.Duration(0)
 		if keep {
-			ttl = l.remaining(e, c.recent())
-		}
-		if l.local {
-			return true, l.store.Set(ctx, key, e, ttl)
+			ttl = l.remaining(e, tier.Now())
 		}
 		err = l.bounded(ctx, func(ctx context.Context) error { return l.store.Set(ctx, key, e, ttl) })
 		return true, err
@@ -84,15 +87,6 @@ func (c *Cache[K, V]) storeAt(ctx context.Context, l *level[K, V], key K, e *tie
 		}
 	})
 	return stored, err
-}
-
-// recent returns the time, or one at most clockLag ago: a store that is told to keep
-// an entry for so much longer than the entry's own end does no harm by it.
-func (c *Cache[K, V]) recent() tier.Instant {
-	if now := c.clock.now(); now != clockStopped {
-		return now
-	}
-	return tier.Now()
 }
 
 // swapIn writes an entry to a level that still holds the given version, or nothing.
@@ -131,7 +125,7 @@ func (c *Cache[K, V]) withdraw(ctx context.Context, key K, from int) {
 	for i := from; i < len(c.levels); i++ {
 		l := c.levels[i]
 		w := repeat[V]{at: tier.Now()}
-		if err := c.apply(ctx, l, key, w); err != nil {
+		if err := c.apply(ctx, l, key, w, w.at); err != nil {
 			c.levelFailed(l, "delete", err)
 			c.repeatLater(ctx, i, key, w, err)
 		} else {

@@ -219,8 +219,8 @@ type write[K comparable, V any] struct {
 	record *record[K, V]
 }
 
-// beginWrite puts up the fence.
-func (t *table[K, V]) beginWrite(key K) write[K, V] {
+// beginWrite puts up the fence, and takes the key's turn if nobody has it.
+func (t *table[K, V]) beginWrite(key K) (w write[K, V], hasTurn bool) {
 	hash := t.keys.Hash(key)
 	s := t.shard(hash)
 	s.mu.Lock()
@@ -228,13 +228,19 @@ func (t *table[K, V]) beginWrite(key K) write[K, V] {
 	r := s.hold(hash, key)
 	r.writers++
 	r.fence()
-	return write[K, V]{shard: s, record: r}
+	hasTurn = !r.busy
+	r.busy = true
+	return write[K, V]{shard: s, record: r}, hasTurn
 }
 
-// end puts up the fence for the flights that began meanwhile, and lets go.
-func (w write[K, V]) end() {
+// end puts up the fence for the flights that began meanwhile, and lets go, also of
+// the turn if the write has it.
+func (w write[K, V]) end(hasTurn bool) {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()
+	if hasTurn {
+		w.record.passTurn()
+	}
 	w.record.writers--
 	w.record.fence()
 	w.shard.drop(w.record)

@@ -27,10 +27,13 @@ func (c *Cache[K, V]) SetWith(ctx context.Context, key K, l Loaded[V]) error {
 	case l.TTL < 0:
 		return fmt.Errorf("terrace: SetWith: TTL %v: want zero (for the lifetime's) or more", l.TTL)
 	}
-	return c.write(ctx, key, "set", func(ctx context.Context) error {
-		e, _ := c.newEntry(l, false, nil, tier.Now(), 0)
-		return c.writeAll(ctx, key, "set", repeat[V]{entry: e, at: e.LoadedAt()})
-	})
+	w, err := c.beginWrite(ctx, key, "set")
+	if err != nil {
+		return err
+	}
+	defer c.endWrite(w)
+	e, _ := c.newEntry(l, false, nil, tier.Now(), 0)
+	return c.writeAll(w.ctx, key, "set", repeat[V]{entry: e, at: e.LoadedAt()})
 }
 
 // Delete removes the key from all tiers, from the bottom up, so that no reader
@@ -40,29 +43,35 @@ func (c *Cache[K, V]) SetWith(ctx context.Context, key K, l Loaded[V]) error {
 // tombstone for as long as a load may take, so that no other process stores what it
 // began to load before (W1).
 func (c *Cache[K, V]) Delete(ctx context.Context, key K) error {
-	return c.write(ctx, key, "delete", func(ctx context.Context) error {
-		return c.writeAll(ctx, key, "delete", repeat[V]{at: tier.Now()})
-	})
+	w, err := c.beginWrite(ctx, key, "delete")
+	if err != nil {
+		return err
+	}
+	defer c.endWrite(w)
+	return c.writeAll(w.ctx, key, "delete", repeat[V]{at: tier.Now()})
 }
 
 // Expire makes what the tiers hold under the key stale at once: the next Get loads,
 // or serves it while it loads, as the policy and the lifetime's stale windows say.
 // Without such windows it is Delete.
 func (c *Cache[K, V]) Expire(ctx context.Context, key K) error {
-	return c.write(ctx, key, "expire", func(ctx context.Context) error {
-		if c.table.clearing.Load() > 0 {
-			// What is read now and written back could outlive the Clear.
-			return c.writeAll(ctx, key, "expire", repeat[V]{at: tier.Now()})
+	w, err := c.beginWrite(ctx, key, "expire")
+	if err != nil {
+		return err
+	}
+	defer c.endWrite(w)
+	now := tier.Now()
+	if c.table.clearing.Load() > 0 {
+		// What is read now and written back could outlive the Clear.
+		return c.writeAll(w.ctx, key, "expire", repeat[V]{at: now})
+	}
+	return c.eachUp("expire", func(i int, l *level[K, V]) error {
+		err := l.bounded(w.ctx, func(ctx context.Context) error { return c.expireAt(ctx, l, key, now) })
+		if err != nil {
+			// What cannot be marked must go.
+			c.repeatLater(w.ctx, i, key, repeat[V]{at: now}, err)
 		}
-		now := tier.Now()
-		return c.eachUp("expire", func(i int, l *level[K, V]) error {
-			err := l.bounded(ctx, func(ctx context.Context) error { return c.expireAt(ctx, l, key, now) })
-			if err != nil {
-				// What cannot be marked must go.
-				c.repeatLater(ctx, i, key, repeat[V]{at: now}, err)
-			}
-			return err
-		})
+		return err
 	})
 }
 
@@ -86,7 +95,7 @@ func (c *Cache[K, V]) expireAt(ctx context.Context, l *level[K, V], key K, now t
 	}
 	switch {
 	case errors.Is(err, tier.ErrUnreadable):
-		return c.apply(ctx, l, key, repeat[V]{})
+		return c.apply(ctx, l, key, repeat[V]{}, now)
 	case err != nil || e == nil || e.FreshUntil() <= now:
 		return err
 	}
@@ -94,7 +103,7 @@ func (c *Cache[K, V]) expireAt(ctx context.Context, l *level[K, V], key K, now t
 	ttl := l.remaining(e, now)
 	switch {
 	case ttl <= 0:
-		return c.apply(ctx, l, key, repeat[V]{})
+		return c.apply(ctx, l, key, repeat[V]{}, now)
 	case l.swap != nil:
 		_, err = c.swapIn(ctx, l, key, e, version)
 		return err
@@ -113,50 +122,78 @@ func (c *Cache[K, V]) expired(e *tier.Entry[V], at tier.Instant) *tier.Entry[V] 
 	return e.Expired(at).Capped(at.Add(max(l.StaleWhileRevalidate, l.StaleIfError)))
 }
 
-// write runs a write of one key behind the fence and in the key's turn.
-func (c *Cache[K, V]) write(ctx context.Context, key K, op string, do func(context.Context) error) error {
-	if !c.table.keys.Storable(key) {
-		return tier.ErrBadKey
-	}
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("terrace: cache %q: %s: nothing done: %w", c.name, op, err)
-	}
-	if !c.life.begin() {
-		return ErrClosed
-	}
-	defer c.life.end()
-	ctx, release := c.untilClosed(ctx)
-	defer release()
-	w := c.table.beginWrite(key)
-	defer w.end()
-	if err := w.shard.takeTurn(ctx, w.record); err != nil {
-		return fmt.Errorf("terrace: cache %q: %s: waiting for another write of the key: %w", c.name, op, err)
-	}
-	defer w.shard.giveTurn(w.record)
-	c.cooldowns.clear(key)
-	return do(ctx)
+// writing is a write of one key under way: behind the fence, and in the key's turn.
+type writing[K comparable, V any] struct {
+	write[K, V]
+	ctx     context.Context // the caller's, which Close can end too
+	release func()          // nil where there is nothing to release
 }
 
-// writeAll carries a write to all levels.
+func (w *writing[K, V]) releaseContext() {
+	if w.release != nil {
+		w.release()
+	}
+}
+
+// beginWrite waits for the key's turn. Whoever gets no error must call endWrite.
+func (c *Cache[K, V]) beginWrite(ctx context.Context, key K, op string) (w writing[K, V], err error) {
+	if !c.table.keys.Storable(key) {
+		return w, tier.ErrBadKey
+	}
+	if err := ctx.Err(); err != nil {
+		return w, fmt.Errorf("terrace: cache %q: %s: nothing done: %w", c.name, op, err)
+	}
+	if !c.life.begin() {
+		return w, ErrClosed
+	}
+	w.ctx, w.release = c.untilClosed(ctx)
+	var hasTurn bool
+	if w.write, hasTurn = c.table.beginWrite(key); !hasTurn {
+		if err := w.shard.takeTurn(w.ctx, w.record); err != nil {
+			w.end(false)
+			w.releaseContext()
+			c.life.end()
+			return w, fmt.Errorf("terrace: cache %q: %s: waiting for another write of the key: %w", c.name, op, err)
+		}
+	}
+	c.cooldowns.clear(key)
+	return w, nil
+}
+
+func (c *Cache[K, V]) endWrite(w writing[K, V]) {
+	w.end(true)
+	w.releaseContext()
+	c.life.end()
+}
+
+// writeAll carries a write to all levels, from the bottom up.
 func (c *Cache[K, V]) writeAll(ctx context.Context, key K, op string, w repeat[V]) error {
-	return c.eachUp(op, func(i int, l *level[K, V]) error {
-		err := c.apply(ctx, l, key, w)
-		if err != nil {
+	var failed *WriteError
+	for i := len(c.levels) - 1; i >= 0; i-- {
+		l := c.levels[i]
+		if err := c.apply(ctx, l, key, w, w.at); err != nil {
 			c.repeatLater(ctx, i, key, w, err)
+			failed = c.writeFailed(failed, l, op, err)
 		} else {
 			c.settled(l, key)
 		}
-		return err
-	})
+	}
+	return failed.orNil()
 }
 
 // apply carries a write to one level: an entry where there is one that still lives,
 // else a deletion.
-func (c *Cache[K, V]) apply(ctx context.Context, l *level[K, V], key K, w repeat[V]) error {
+func (c *Cache[K, V]) apply(ctx context.Context, l *level[K, V], key K, w repeat[V], now tier.Instant) error {
+	if l.local && l.swap == nil {
+		if w.entry != nil && w.entry.UsableUntil() > now {
+			return l.store.Set(ctx, key, w.entry, l.ttl) // which ends at the entry's own end
+		}
+		return l.store.Delete(ctx, key)
+	}
 	return l.bounded(ctx, func(ctx context.Context) error {
 		ttl := time.Duration(0)
 		if w.entry != nil {
-			ttl = l.remaining(w.entry, tier.Now())
+			ttl = l.remaining(w.entry, now)
 		}
 		switch {
 		case ttl > 0 && l.swap != nil:
@@ -196,16 +233,21 @@ func (c *Cache[K, V]) hold() time.Duration {
 
 // eachUp runs a call for each level, from the bottom up, and collects the failures.
 func (c *Cache[K, V]) eachUp(op string, call func(int, *level[K, V]) error) error {
-	var failed WriteError
+	var failed *WriteError
 	for i := len(c.levels) - 1; i >= 0; i-- {
 		l := c.levels[i]
 		if err := call(i, l); err != nil {
-			c.levelFailed(l, op, err)
-			failed.Tiers = append(failed.Tiers, &TierError{Tier: l.name, Op: op, Err: err})
+			failed = c.writeFailed(failed, l, op, err)
 		}
 	}
-	if failed.Tiers == nil {
-		return nil
+	return failed.orNil()
+}
+
+func (c *Cache[K, V]) writeFailed(failed *WriteError, l *level[K, V], op string, err error) *WriteError {
+	c.levelFailed(l, op, err)
+	if failed == nil {
+		failed = new(WriteError)
 	}
-	return &failed
+	failed.Tiers = append(failed.Tiers, &TierError{Tier: l.name, Op: op, Err: err})
+	return failed
 }

@@ -19,7 +19,8 @@ type Store[K comparable, V any] interface {
 
 	// Set keeps the entry for at most ttl from now: an entry given back later has
 	// a UsableUntil that is no later than that (see [Entry.Capped]). [Forever] means
-	// no bound of the store's own; with a ttl of zero or less the entry is not kept.
+	// no bound beside the entry's own end, after which a store may let go of it; with
+	// a ttl of zero or less the entry is not kept.
 	// When Set does not keep the entry, for whatever reason, and whether or not it
 	// returns an error, nothing older is left under the key, as far as the store can
 	// be reached.
