@@ -51,6 +51,12 @@ func TestFillsItsCapacity(t *testing.T) {
 	memtest.FillsItsCapacity(t, newStore[int, int](lru.LRU), memtest.Size{Capacity: 3, Shards: 3})
 }
 
+func TestHugeCapacity(t *testing.T) {
+	for _, e := range evictions {
+		t.Run(e.String(), func(t *testing.T) { memtest.HugeCapacity(t, newStore[int, int](e)) })
+	}
+}
+
 func TestBadOptions(t *testing.T) {
 	memtest.BadOptions(t, newStore[string, int](lru.LRU), lru.NewWith[string, int](lru.Options{Capacity: 1, Eviction: 3}))
 }

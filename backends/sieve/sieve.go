@@ -53,9 +53,9 @@ type Options struct {
 	Admission Admission
 
 	// Shards is how many parts, each with its own lock for writers and its share of
-	// Capacity, the entries are spread over by hash; a power of two. Each part evicts on its
-	// own, so that only 1 gives the exact order. Zero: a few for each core where
-	// Capacity allows.
+	// Capacity, the entries are spread over by hash; a power of two of at most Capacity
+	// and 65,536. Each part evicts on its own, so that only 1 gives the exact order.
+	// Zero: a few for each core where Capacity allows.
 	Shards int
 }
 
@@ -66,8 +66,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("sieve: Capacity %d: want the number of entries to hold, at least 1", o.Capacity)
 	case o.Admission > Always:
 		return fmt.Errorf("sieve: Admission %d: want Filtered or Always", o.Admission)
-	case o.Shards < 0 || o.Shards > o.Capacity || o.Shards&(o.Shards-1) != 0:
-		return fmt.Errorf("sieve: Shards %d: want a power of two of at most one for each of the %d entries, or zero to leave it to the store", o.Shards, o.Capacity)
+	case o.Shards < 0 || o.Shards > min(mostShards, o.Capacity) || o.Shards&(o.Shards-1) != 0:
+		return fmt.Errorf("sieve: Shards %d: want a power of two, at most %d, or zero to leave it to the store", o.Shards, min(mostShards, o.Capacity))
 	}
 	return nil
 }
@@ -78,6 +78,9 @@ const (
 	// leastPerShard keeps shards so large that chance fills them about alike; the
 	// hit ratio is then that of one shard, to a few per mille.
 	leastPerShard = 512
+	// mostShards is far more than there are cores, and leaves the hash's other bits to
+	// the table.
+	mostShards = 1 << 16
 )
 
 func (o Options) shards() int {

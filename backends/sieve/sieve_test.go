@@ -1,6 +1,7 @@
 package sieve_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/terracecache/terrace/backends/internal/memtest"
@@ -46,10 +47,17 @@ func TestFillsItsCapacity(t *testing.T) {
 	}
 }
 
+func TestHugeCapacity(t *testing.T) {
+	for _, a := range admissions {
+		t.Run(a.String(), func(t *testing.T) { memtest.HugeCapacity(t, newStore[int, int](a)) })
+	}
+}
+
 func TestBadOptions(t *testing.T) {
 	memtest.BadOptions(t, newStore[string, int](sieve.Filtered),
 		sieve.NewWith[string, int](sieve.Options{Capacity: 1, Admission: 3}),
 		sieve.NewWith[string, int](sieve.Options{Capacity: 10, Shards: 3}),
+		sieve.NewWith[string, int](sieve.Options{Capacity: math.MaxInt, Shards: math.MaxInt/2 + 1}),
 	)
 }
 

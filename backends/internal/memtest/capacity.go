@@ -2,6 +2,7 @@ package memtest
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 )
@@ -65,6 +66,26 @@ func FillsItsCapacity(t *testing.T, newStore New[int, int], more ...Size) {
 		}
 		if got, want := s.Usage().Entries, int64(size.Capacity); got != want {
 			t.Errorf("%+v: holds %d entries after many writes, want %d", size, got, want)
+		}
+	}
+}
+
+// HugeCapacity checks that the greatest capacity that can be written takes no memory
+// for what does not come, and overflows nowhere.
+func HugeCapacity(t *testing.T, newStore New[int, int]) {
+	for _, size := range []Size{{math.MaxInt, 0}, {math.MaxInt, 1}, {math.MaxInt - 1, 4}} {
+		const n = 20_000
+		s := newStore(size)
+		for i := range n {
+			MustSet(t, s, i, i)
+		}
+		for i := range n {
+			if !Has(t, s, i) {
+				t.Fatalf("%+v: key %d is lost", size, i)
+			}
+		}
+		if u := s.Usage(); u.Entries != n || u.Evictions != 0 || u.MaxEntries != int64(size.Capacity) {
+			t.Errorf("%+v: %+v, want %d entries and no eviction", size, u, n)
 		}
 	}
 }
