@@ -2,6 +2,7 @@ package sieve
 
 import (
 	"math/bits"
+	"slices"
 	"sync/atomic"
 )
 
@@ -84,15 +85,18 @@ func (t *table[K, V]) find(hash uint64, key K) (n *node[K, V], b *bucket[K, V], 
 }
 
 // insert adds a node whose key is not in the table, which must have a place left.
-func (t *table[K, V]) insert(n *node[K, V]) {
-	i := t.home(n.hash)
+func (t *table[K, V]) insert(n *node[K, V]) { t.place(n, n.hash) }
+
+// place is insert for a node whose hash is at hand.
+func (t *table[K, V]) place(n *node[K, V], hash uint64) {
+	i := t.home(hash)
 	for {
 		b := &t.buckets[i]
 		tags := b.tags.Load()
 		if free := ^tags & nodeTops; free != 0 {
 			at := bits.TrailingZeros64(free) / 8
 			b.nodes[at].Store(n) // first, as whoever sees the tag looks for it
-			b.tags.Store(tags | tagOf(n.hash)<<(8*at))
+			b.tags.Store(tags | tagOf(hash)<<(8*at))
 			return
 		}
 		b.pass(tags, +1)
@@ -125,12 +129,27 @@ func (b *bucket[K, V]) pass(tags uint64, by int64) {
 
 // grown returns a larger table with the same nodes.
 func (t *table[K, V]) grown(room int) *table[K, V] {
+	// Writers wait for this, and each node is a wait for memory. To look at the hashes
+	// of some nodes before the first of them is placed lets these waits overlap.
+	const atOnce = 4
+	var nodes [atOnce * perBucket]*node[K, V]
+	var hashes [atOnce * perBucket]uint64
 	larger := newTable[K, V](room)
-	for i := range t.buckets {
-		for j := range t.buckets[i].nodes {
-			if n := t.buckets[i].nodes[j].Load(); n != nil {
-				larger.insert(n)
+	for buckets := range slices.Chunk(t.buckets, atOnce) {
+		found := 0
+		for i := range buckets {
+			for j := range buckets[i].nodes {
+				if n := buckets[i].nodes[j].Load(); n != nil {
+					nodes[found] = n
+					found++
+				}
 			}
+		}
+		for i, n := range nodes[:found] {
+			hashes[i] = n.hash
+		}
+		for i, n := range nodes[:found] {
+			larger.place(n, hashes[i])
 		}
 	}
 	return larger
