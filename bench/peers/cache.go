@@ -36,6 +36,7 @@ type contestant[K comparable] struct {
 	readOnly  bool // it has no Set
 	unbounded bool // it never evicts
 	drops     bool // it drops writes that come faster than it works them off
+	shards    bool // each of its shards evicts by itself, so that it needs room to hold all
 	sizeless  bool // its memory cannot be given back, or is not its own
 	server    serverKind
 }

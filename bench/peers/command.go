@@ -55,7 +55,7 @@ func command(stdout, stderr io.Writer) *cobra.Command {
 		Use:   "peers",
 		Short: "Measure Terrace and other cache libraries by the same work",
 		Long: "Measure Terrace and other cache libraries by the same work, in turn, and print a table\n" +
-			"for each group of workloads. All of it takes about a quarter of an hour.\n" +
+			"for each group of workloads. All of it takes about twenty minutes.\n" +
 			"docs/peers.md tells what is compared and how.",
 		Args:          noArguments,
 		SilenceUsage:  true,

@@ -11,7 +11,7 @@ import (
 const memoryRounds = 3
 
 // memory measures what an entry takes of the heap, its key of 16 bytes and its value
-// of 64 included, in caches with room for an eighth more.
+// of 64 included, in caches that are full, or nearly where shards do not fill alike.
 func memory(p *peers) []block {
 	b := block{group: "memory", goroutines: 1, rounds: memoryRounds}
 	for _, c := range contestants {
@@ -24,12 +24,16 @@ func memory(p *peers) []block {
 
 func memorySubject(p *peers, c contestant[string]) subject {
 	n := p.Entries
+	capacity := n
+	if c.shards {
+		capacity += n / 8
+	}
 	return subject{
 		name: c.name, module: c.module,
 		measure: func(ctx context.Context) (sample, error) {
 			var loads atomic.Int64
 			before := liveHeap()
-			opened, err := c.open(setup[string]{capacity: n + n/8, single: true, load: func(key string) *payload {
+			opened, err := c.open(setup[string]{capacity: capacity, single: true, load: func(key string) *payload {
 				loads.Add(1)
 				return textPayload(key)
 			}})

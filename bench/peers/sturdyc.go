@@ -14,6 +14,7 @@ var sturdycPlain = contestant[string]{
 	name:   "sturdyc",
 	module: sturdycModule,
 	loads:  true,
+	shards: true,
 	open: func(s setup[string]) (cache[string], error) {
 		return newSturdyc(s), nil
 	},
@@ -24,6 +25,7 @@ var sturdycEarly = contestant[string]{
 	name:   "sturdyc-early",
 	module: sturdycModule,
 	loads:  true,
+	shards: true,
 	open: func(s setup[string]) (cache[string], error) {
 		return newSturdyc(s, sturdyc.WithEarlyRefreshes(refreshAfter, refreshAfter+10*time.Minute, ttl, time.Second)), nil
 	},

@@ -30,6 +30,7 @@ func terrace[K comparable](name string, l1 func(capacity int) tier.Store[K, *pay
 		name:   name,
 		module: terraceModule,
 		loads:  true,
+		shards: true,
 		open: func(s setup[K]) (cache[K], error) {
 			tiers := []tier.Tier[K, *payload]{{Name: "l1", Store: l1(s.capacity)}}
 			if !s.single {
