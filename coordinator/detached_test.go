@@ -1,0 +1,70 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+type valueKey struct{}
+
+func newDetached() *detached {
+	caller, cancel := context.WithCancel(context.WithValue(context.Background(), valueKey{}, "value"))
+	defer cancel()
+	return &detached{values: context.WithoutCancel(caller)}
+}
+
+func TestDetachedHasTheCallersValuesAlone(t *testing.T) {
+	d := newDetached()
+	if got := d.Value(valueKey{}); got != "value" {
+		t.Errorf("value: got %v", got)
+	}
+	if err := d.Err(); err != nil {
+		t.Errorf("a context whose caller has gone: got error %v", err)
+	}
+	if _, ok := d.Deadline(); ok {
+		t.Error("there is a deadline")
+	}
+	d.node, d.ownNode = &node{}, true
+	if nodeOf(d) != d.node {
+		t.Error("the node is not found")
+	}
+}
+
+// Whatever is derived from it, before or after, ends with it, without a goroutine
+// for each.
+func TestDetachedEndsWhatIsDerived(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDetached()
+		before, cancel := context.WithTimeout(d, time.Hour)
+		defer cancel()
+		called := make(chan struct{})
+		context.AfterFunc(d, func() { close(called) })
+		stopped := context.AfterFunc(d, func() { t.Error("a function was called that had been stopped") })
+		if !stopped() || stopped() {
+			t.Error("stop: want true once")
+		}
+		synctest.Wait()
+
+		done := d.Done()
+		d.end(context.DeadlineExceeded)
+		d.end(context.Canceled) // the first counts
+		<-done
+		<-d.Done()
+		<-before.Done()
+		<-called
+		after, cancel := context.WithCancel(d)
+		defer cancel()
+		<-after.Done()
+		for name, ctx := range map[string]context.Context{"itself": d, "derived before": before, "derived after": after} {
+			if err := ctx.Err(); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: got error %v, want deadline exceeded", name, err)
+			}
+		}
+		late := make(chan struct{})
+		context.AfterFunc(d, func() { close(late) })
+		<-late
+	})
+}
