@@ -207,6 +207,11 @@ func (l *level[K, V]) bounded(ctx context.Context, call func(context.Context) er
 	if l.local {
 		return call(ctx)
 	}
+	if d, ok := ctx.(*detached); ok {
+		b := d.within(l.timeout)
+		defer b.release()
+		return call(b)
+	}
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
 	return call(ctx)

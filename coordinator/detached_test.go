@@ -68,3 +68,44 @@ func TestDetachedEndsWhatIsDerived(t *testing.T) {
 		<-late
 	})
 }
+
+func TestBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDetached()
+		start := time.Now()
+		b := d.within(time.Second)
+		if end, ok := b.Deadline(); !ok || !end.Equal(start.Add(time.Second)) {
+			t.Errorf("deadline: got %v, %v", end, ok)
+		}
+		if got := b.Value(valueKey{}); got != "value" {
+			t.Errorf("value: got %v", got)
+		}
+		<-b.Done()
+		if err := b.Err(); err != context.DeadlineExceeded || time.Since(start) != time.Second {
+			t.Errorf("after %v: got error %v, want deadline exceeded after a second", time.Since(start), err)
+		}
+		b.release()
+
+		released := d.within(time.Second)
+		other := d.within(time.Hour)
+		last := d.within(time.Hour)
+		released.release()
+		if err := released.Err(); err != context.Canceled {
+			t.Errorf("released: got error %v, want canceled", err)
+		}
+		last.release()
+		d.end(context.Canceled)
+		<-other.Done()
+		if err := other.Err(); err != context.Canceled {
+			t.Errorf("after its parent: got error %v, want canceled", err)
+		}
+		late := d.within(time.Hour)
+		<-late.Done()
+		for _, b := range []*budget{other, late} {
+			b.release()
+		}
+		if d.hooks != nil {
+			t.Error("hooks are left")
+		}
+	})
+}
