@@ -21,6 +21,8 @@ import (
 type shard[K comparable, V any] struct {
 	table atomic.Pointer[table[K, V]] // nil when closed
 
+	_ [64]byte // keeps what writers change off the line that every reader needs
+
 	mu           sync.Mutex
 	capacity     int
 	windowRoom   int
