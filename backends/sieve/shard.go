@@ -96,15 +96,15 @@ func (s *shard[K, V]) set(n *node[K, V]) (open bool) {
 	return true
 }
 
-// makeRoom evicts one node of a full shard before another enters the window.
+// makeRoom evicts one node of a full shard before another enters. In a full shard the
+// window is full as well, as nodes go on to the main queue only from a full window.
 func (s *shard[K, V]) makeRoom(t *table[K, V]) {
-	victim := s.victim()
-	if s.window.len < s.windowRoom && victim != nil || s.windowRoom == 0 {
+	victim, candidate := s.victim(), s.window.oldest
+	if candidate == nil {
 		s.evict(t, victim)
 		return
 	}
-	candidate := s.window.oldest
-	if victim == nil {
+	if victim == nil { // the window is all there is
 		s.evict(t, candidate)
 		return
 	}
