@@ -38,8 +38,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("lru: Capacity %d: want the number of entries to hold, at least 1", o.Capacity)
 	case o.Eviction > ARC:
 		return fmt.Errorf("lru: Eviction %d: want LRU, TwoQueue or ARC", o.Eviction)
-	case o.Shards < 0 || o.Shards > o.Capacity:
-		return fmt.Errorf("lru: Shards %d: want at most one for each of the %d entries, or zero to leave it to the store", o.Shards, o.Capacity)
+	case o.Shards < 0 || o.Shards > min(mostShards, o.Capacity):
+		return fmt.Errorf("lru: Shards %d: want at most %d, or zero to leave it to the store", o.Shards, min(mostShards, o.Capacity))
 	}
 	return nil
 }
@@ -52,6 +52,8 @@ const (
 	// leastPerShard keeps shards so large that chance fills them about alike; the
 	// hit ratio is then that of one LRU, to a few per mille.
 	leastPerShard = 256
+	// mostShards is far more than there are cores.
+	mostShards = 1 << 16
 )
 
 func (o Options) shards() int {

@@ -2,6 +2,7 @@ package lru_test
 
 import (
 	"context"
+	"math"
 	"testing"
 	"time"
 
@@ -58,7 +59,10 @@ func TestHugeCapacity(t *testing.T) {
 }
 
 func TestBadOptions(t *testing.T) {
-	memtest.BadOptions(t, newStore[string, int](lru.LRU), lru.NewWith[string, int](lru.Options{Capacity: 1, Eviction: 3}))
+	memtest.BadOptions(t, newStore[string, int](lru.LRU),
+		lru.NewWith[string, int](lru.Options{Capacity: 1, Eviction: 3}),
+		lru.NewWith[string, int](lru.Options{Capacity: math.MaxInt, Shards: math.MaxInt}),
+	)
 }
 
 func TestGetDoesNotAllocate(t *testing.T) {

@@ -14,7 +14,7 @@ type sketch struct {
 }
 
 const (
-	countersPerKey  = 8
+	countersPerKey  = 16
 	countersPerLine = 8 * 16
 	// samplePerKey is how many counts for each key are made between two halvings.
 	samplePerKey = 10

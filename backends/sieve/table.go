@@ -10,7 +10,7 @@ import (
 // time, who holds the shard's lock, changes it. It does not move what it holds; to
 // grow, the writer fills another one and puts it in its place.
 //
-// Buckets are a cache line each: seven nodes, and a word with a tag of seven bits of
+// Buckets are as large as a cache line: seven nodes, and a word with a tag of seven bits of
 // the hash for each of them, compared all at once. A node whose bucket is full goes
 // to the next that is not, and the buckets passed over count it, so that a search
 // knows where it may stop, and a removal leaves no tombstone. Source of the layout: F14,
