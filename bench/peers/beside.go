@@ -70,7 +70,7 @@ var storms = []storm{
 func besideSubject(p *peers, l1 topTier, storm storm) subject {
 	all := sync.OnceValue(func() []string { return newKeys(textKey, p.Keys+stormKeys) })
 	drawn := sync.OnceValue(func() [][]string {
-		return sequences(all()[:p.Keys], besideGoroutines, drawn, zipf(p.Keys, zipfSkew))
+		return sequences(all()[:p.Keys], besideGoroutines, p.draws(), zipf(p.Keys, zipfSkew))
 	})
 	watch := &stopwatch{goroutines: besideGoroutines, seconds: p.Seconds}
 	return subject{

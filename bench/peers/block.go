@@ -10,7 +10,8 @@ import (
 // block is what is measured in turn: one group with one number of goroutines.
 type block struct {
 	group      string
-	of         string // what of the group it is, where that has several tables
+	of         string  // what of the group it is, where that has several tables
+	x          float64 // what of it grows, in the groups of growth
 	goroutines int
 	rounds     int // at most; 0: as many as asked for
 	subjects   []subject

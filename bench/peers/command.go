@@ -68,6 +68,7 @@ func command(stdout, stderr io.Writer) *cobra.Command {
 		},
 	}
 	s.register(c.Flags())
+	c.AddCommand(growthCommand(stdout, stderr))
 	c.CompletionOptions.DisableDefaultCmd = true
 	return c
 }

@@ -68,7 +68,8 @@ func localBlocks(w workload, all []contestant[string], loop loop[string]) []bloc
 	return blocks
 }
 
-// loop makes the body that uses the cache. What it counts as missed is no hit.
+// loop makes the body that uses the cache. What it counts as missed is no hit. The
+// sequences are as long as a power of two, so that to go round in them costs nothing.
 type loop[K comparable] func(c cache[K], sequences [][]K, missed *atomic.Int64) body
 
 // localSubjects makes the subjects of a workload. All share its keys and their order.
@@ -76,7 +77,17 @@ type loop[K comparable] func(c cache[K], sequences [][]K, missed *atomic.Int64) 
 // luck of where its entries lie is drawn anew.
 func localSubjects[K comparable](w workload, key func(seed, i uint64) K, value func(K) *payload, all []contestant[K], loop loop[K]) []subject {
 	keys := sync.OnceValue(func() []K { return newKeys(key, w.keys) })
-	drawn := sync.OnceValue(func() [][]K { return sequences(keys(), w.goroutines, drawn, w.rank) })
+	return drawnSubjects(w, keys, drawOnce(w, keys), value, all, loop)
+}
+
+// drawOnce draws the keys when they are first asked for.
+func drawOnce[K comparable](w workload, keys func() []K) func() [][]K {
+	return sync.OnceValue(func() [][]K { return sequences(keys(), w.goroutines, w.p.draws(), w.rank) })
+}
+
+// drawnSubjects makes subjects that share what was drawn of the keys, for as many
+// goroutines or more.
+func drawnSubjects[K comparable](w workload, keys func() []K, drawn func() [][]K, value func(K) *payload, all []contestant[K], loop loop[K]) []subject {
 	var subjects []subject
 	for _, c := range all {
 		watch := &stopwatch{goroutines: w.goroutines, seconds: w.p.Seconds}
@@ -108,10 +119,10 @@ func roomFor(keys int) int { return max(2*keys, 1024) }
 // reads gets.
 func reads[K comparable](c cache[K], sequences [][]K, missed *atomic.Int64) body {
 	return func(worker, n int) error {
-		keys := sequences[worker][:drawn]
+		keys := sequences[worker]
 		misses := int64(0)
 		for i := range n {
-			if c.get(keys[i%drawn]) == nil {
+			if c.get(keys[i&(len(keys)-1)]) == nil {
 				misses++
 			}
 		}
@@ -123,11 +134,11 @@ func reads[K comparable](c cache[K], sequences [][]K, missed *atomic.Int64) body
 // readsAndWrites gets, and sets what is there already each tenth time.
 func readsAndWrites[K comparable](c cache[K], sequences [][]K, missed *atomic.Int64) body {
 	return func(worker, n int) error {
-		keys := sequences[worker][:drawn]
+		keys := sequences[worker]
 		value := new(payload)
 		misses := int64(0)
 		for i := range n {
-			key := keys[i%drawn]
+			key := keys[i&(len(keys)-1)]
 			if i%writeEvery == 0 {
 				c.set(key, value)
 			} else if c.get(key) == nil {

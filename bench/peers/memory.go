@@ -26,7 +26,7 @@ func memorySubject(p *peers, c contestant[string]) subject {
 	n := p.Entries
 	capacity := n
 	if c.shards {
-		capacity += n / 8
+		capacity += n/8 + 1000 // the fewer they are, the less alike chance fills shards
 	}
 	return subject{
 		name: c.name, module: c.module,

@@ -12,6 +12,7 @@ type peers struct {
 	*settings
 	address    map[serverKind]string
 	serverSeed uint64 // of the keys in servers
+	drawn      uint64 // how many times keys of it were drawn that nobody else has
 	stderr     io.Writer
 }
 
@@ -68,11 +69,11 @@ func needs(blocks []block, kind serverKind) bool {
 func (p *peers) run(ctx context.Context, blocks []block, done func(block, []row) error) error {
 	for i, b := range blocks {
 		p.say("%s: %d rows", b.title(), len(b.subjects))
-		rows, err := p.measure(ctx, b)
+		rows, err := p.measure(ctx, blocks[i:i+1])
 		if err != nil {
 			return err
 		}
-		if err := done(b, rows); err != nil {
+		if err := done(b, rows[0]); err != nil {
 			return err
 		}
 		blocks[i] = block{} // and the sequences that its subjects have drawn
@@ -80,32 +81,38 @@ func (p *peers) run(ctx context.Context, blocks []block, done func(block, []row)
 	return nil
 }
 
-// measure goes round the subjects of a block, so that what disturbs the machine for a
-// while disturbs all of them alike.
-func (p *peers) measure(ctx context.Context, b block) ([]row, error) {
-	rounds := p.Rounds
-	if b.rounds > 0 {
-		rounds = min(rounds, b.rounds)
+// measure goes round the subjects of the blocks, so that what disturbs the machine for
+// a while disturbs all of them alike. It returns the rows of each block.
+func (p *peers) measure(ctx context.Context, blocks []block) ([][]row, error) {
+	samples := make([][][]sample, len(blocks))
+	for i, b := range blocks {
+		samples[i] = make([][]sample, len(b.subjects))
 	}
-	samples := make([][]sample, len(b.subjects))
-	for range rounds {
-		for i, s := range b.subjects {
-			if err := context.Cause(ctx); err != nil {
-				return nil, err
+	for round := range p.Rounds {
+		for i, b := range blocks {
+			if b.rounds > 0 && round >= b.rounds {
+				continue
 			}
-			measured, err := s.measure(ctx)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %s: %w", b.group, s.name, err)
+			for j, s := range b.subjects {
+				if err := context.Cause(ctx); err != nil {
+					return nil, err
+				}
+				measured, err := s.measure(ctx)
+				if err != nil {
+					return nil, fmt.Errorf("%s: %s: %w", b.group, s.name, err)
+				}
+				samples[i][j] = append(samples[i][j], measured)
 			}
-			samples[i] = append(samples[i], measured)
 		}
 	}
-	rows := make([]row, len(b.subjects))
-	for i, s := range b.subjects {
-		rows[i] = newRow(b, s, samples[i])
-	}
-	if b.relate != nil {
-		b.relate(rows)
+	rows := make([][]row, len(blocks))
+	for i, b := range blocks {
+		for j, s := range b.subjects {
+			rows[i] = append(rows[i], newRow(b, s, samples[i][j]))
+		}
+		if b.relate != nil {
+			b.relate(rows[i])
+		}
 	}
 	return rows, nil
 }

@@ -28,11 +28,16 @@ type row struct {
 	OpsPerSecond  *float64 `json:"ops_per_second"`
 	// Ratio is the throughput beside a storm by that without one.
 	Ratio *float64 `json:"ratio,omitempty"`
+	// X is how many there are of what grows: keys, goroutines, tiers, bytes of a value.
+	X *float64 `json:"x,omitempty"`
 }
 
 // newRow makes the row of a subject's samples, of which there is at least one.
 func newRow(b block, s subject, samples []sample) row {
 	r := row{Group: b.group, Name: s.name, Goroutines: b.goroutines, Version: versionOf(s.module)}
+	if b.x > 0 {
+		r.X = figure(b.x, 0)
+	}
 	if heap := middle(samples, func(s sample) float64 { return s.heap }); heap > 0 {
 		r.BytesPerEntry = figure(heap, 1)
 	}

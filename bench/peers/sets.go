@@ -26,7 +26,7 @@ func set(p *peers) []block {
 
 func newKeySubjects(p *peers) []subject {
 	// The first keys are those that the cache is full of when it begins.
-	keys := sync.OnceValue(func() []string { return newKeys(textKey, setCapacity/2+setGoroutines*drawn) })
+	keys := sync.OnceValue(func() []string { return newKeys(textKey, setCapacity/2+setGoroutines*mostDraws) })
 	var subjects []subject
 	for _, c := range writable(contestants) {
 		if c.unbounded {
@@ -44,7 +44,7 @@ func newKeySubjects(p *peers) []subject {
 				defer f.close()
 				sequences := make([][]string, setGoroutines)
 				for g := range sequences {
-					sequences[g] = fresh[g*drawn : (g+1)*drawn]
+					sequences[g] = fresh[g*mostDraws : (g+1)*mostDraws]
 				}
 				return watch.measure(ctx, writes(f.cache, sequences, nil))
 			},
@@ -56,10 +56,10 @@ func newKeySubjects(p *peers) []subject {
 // writes sets.
 func writes(c cache[string], sequences [][]string, _ *atomic.Int64) body {
 	return func(worker, n int) error {
-		keys := sequences[worker][:drawn]
+		keys := sequences[worker]
 		value := new(payload)
 		for i := range n {
-			c.set(keys[i%drawn], value)
+			c.set(keys[i&(len(keys)-1)], value)
 		}
 		return nil
 	}

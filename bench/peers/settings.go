@@ -47,11 +47,10 @@ const (
 // validate returns the first thing that is wrong, in terms of flags. changed reports
 // whether a flag was given.
 func (s *settings) validate(changed func(string) bool) error {
+	if err := s.validateCounts(); err != nil {
+		return err
+	}
 	switch {
-	case !(s.Rounds >= 1 && s.Rounds <= maxRounds):
-		return fmt.Errorf("--rounds %d: want 1 to %d", s.Rounds, maxRounds)
-	case !(s.Seconds > 0 && s.Seconds <= maxSeconds): // so written, NaN fails
-		return fmt.Errorf("--seconds %v: want more than 0, up to %d", s.Seconds, maxSeconds)
 	case !(s.Keys >= minKeys && s.Keys <= maxKeys):
 		return fmt.Errorf("--keys %d: want %d to %d", s.Keys, minKeys, maxKeys)
 	case !(s.Entries >= minEntries && s.Entries <= maxEntries):
@@ -66,10 +65,24 @@ func (s *settings) validate(changed func(string) bool) error {
 		{"redis", s.Redis == ""}, {"memcached", s.Memcached == ""}, {"json", s.JSON == ""},
 	} {
 		if changed(flag.name) && flag.empty {
-			return fmt.Errorf("--%s is empty: leave it out, or see --help for what it wants", flag.name)
+			return errEmpty(flag.name)
 		}
 	}
 	return s.validateNames()
+}
+
+func (s *settings) validateCounts() error {
+	switch {
+	case !(s.Rounds >= 1 && s.Rounds <= maxRounds):
+		return fmt.Errorf("--rounds %d: want 1 to %d", s.Rounds, maxRounds)
+	case !(s.Seconds > 0 && s.Seconds <= maxSeconds): // so written, NaN fails
+		return fmt.Errorf("--seconds %v: want more than 0, up to %d", s.Seconds, maxSeconds)
+	}
+	return nil
+}
+
+func errEmpty(flag string) error {
+	return fmt.Errorf("--%s is empty: leave it out, or see --help for what it wants", flag)
 }
 
 func (s *settings) validateNames() error {

@@ -43,7 +43,7 @@ func writeTable(w io.Writer, title string, rows []row) error {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s\n", title)
-	align(&b, lines)
+	alignLeft(&b, lines, 2)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -112,9 +112,9 @@ func heads(columns []column) []string {
 	return heads
 }
 
-// align writes the lines with the first two columns to the left and the others to the
+// alignLeft writes the lines with the first columns to the left and the others to the
 // right.
-func align(b *strings.Builder, lines [][]string) {
+func alignLeft(b *strings.Builder, lines [][]string, left int) {
 	widths := make([]int, len(lines[0]))
 	for _, line := range lines {
 		for i, cell := range line {
@@ -124,7 +124,7 @@ func align(b *strings.Builder, lines [][]string) {
 	for _, line := range lines {
 		for i, cell := range line {
 			width := widths[i]
-			if i < 2 {
+			if i < left {
 				width = -width
 			}
 			fmt.Fprintf(b, "  %*s", width, cell)

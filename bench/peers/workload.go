@@ -58,9 +58,19 @@ func newKeys[K comparable](key func(seed, i uint64) K, n int) []K {
 	return keys
 }
 
-// drawn is how many reads of each goroutine are drawn before the clock starts; a loop
-// goes round in them. It is a power of two.
-const drawn = 1 << 18
+// mostDraws is how many reads of each goroutine are drawn before the clock starts; a
+// loop goes round in them.
+const mostDraws = 1 << 18
+
+// draws returns how many are drawn in this run: less than mostDraws where measurements
+// are too short to need as many. It is a power of two.
+func (s *settings) draws() int {
+	n := 1 << 10
+	for n < mostDraws && float64(n) < s.Seconds*1e7 {
+		n *= 2
+	}
+	return n
+}
 
 // sequences returns a sequence of n keys for each goroutine. Keys themselves lie in
 // it, in the order of the reads, so that the loop does not look anything up.
