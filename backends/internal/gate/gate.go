@@ -31,7 +31,7 @@ func New(n int) *Gate {
 // caller. After Close the answer is [tier.ErrClosed].
 func Do[T any](ctx context.Context, g *Gate, op func() (T, error)) (T, error) {
 	var none T
-	if err := g.enter(ctx); err != nil {
+	if err := g.Enter(ctx); err != nil {
 		return none, err
 	}
 	type outcome struct {
@@ -40,7 +40,7 @@ func Do[T any](ctx context.Context, g *Gate, op func() (T, error)) (T, error) {
 	}
 	done := make(chan outcome, 1) // nobody may be there to receive
 	go func() {
-		defer g.leave()
+		defer g.Leave()
 		var o outcome
 		defer func() {
 			if p := recover(); p != nil {
@@ -63,7 +63,9 @@ func Do[T any](ctx context.Context, g *Gate, op func() (T, error)) (T, error) {
 	}
 }
 
-func (g *Gate) enter(ctx context.Context) error {
+// Enter waits for a slot within the context. Who is let in without an error leaves
+// by [Gate.Leave].
+func (g *Gate) Enter(ctx context.Context) error {
 	if g.Closed() {
 		return tier.ErrClosed
 	}
@@ -78,13 +80,14 @@ func (g *Gate) enter(ctx context.Context) error {
 		return fmt.Errorf("all %d calls at a time are under way: %w", cap(g.slots), ctx.Err())
 	}
 	if g.Closed() {
-		g.leave()
+		g.Leave()
 		return tier.ErrClosed
 	}
 	return nil
 }
 
-func (g *Gate) leave() { <-g.slots }
+// Leave gives the slot of an Enter back.
+func (g *Gate) Leave() { <-g.slots }
 
 // Closed reports whether Close was called.
 func (g *Gate) Closed() bool {

@@ -1,0 +1,260 @@
+// Package gather lets reads of a remote store that are under way at the same time
+// share round trips.
+//
+// A read that finds few round trips under way goes at once, so that a lone reader
+// pays nothing. Those that come while some are under way wait together, and the first
+// of these to end takes them all along. No clock decides how many share a round trip;
+// how busy the store is does.
+package gather
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/terracecache/terrace/backends/internal/gate"
+	"github.com/terracecache/terrace/tier"
+)
+
+const (
+	// atOnce is how many round trips are under way before reads wait for each other.
+	atOnce = 2
+
+	// patience is how long reads wait for a round trip to end. Then they make one of
+	// their own: those under way are slow, or stalled, and another connection may not
+	// be. It is well above a round trip of a local network, and so short that a
+	// tier's time limit does not feel it.
+	patience = 500 * time.Microsecond
+)
+
+// Gatherer makes round trips for reads. It may be used concurrently.
+type Gatherer[V any] struct {
+	gate  *gate.Gate
+	most  int
+	fetch Fetch[V]
+
+	mu     sync.Mutex
+	open   *batch[V] // takes further reads; nil when none waits
+	flying int       // round trips under way that somebody waits for, and those about to begin
+	recent int       // how many keys the last round trip had
+	alarm  *time.Timer
+	armed  bool
+	closed bool
+}
+
+// Fetch makes one round trip: it sets the answer of each key, which stands at its
+// place. All keys are different. Fetch may be slower than its context; it must not
+// change the answers once it has returned.
+type Fetch[V any] func(ctx context.Context, keys []string, answers []Answer[V])
+
+// Answer is what was found under one key; its zero value is the answer until Fetch
+// sets another.
+type Answer[V any] struct {
+	Value V
+	Err   error
+}
+
+// New returns a gatherer whose round trips carry most keys at most, and pass the gate.
+func New[V any](g *gate.Gate, most int, fetch Fetch[V]) *Gatherer[V] {
+	return &Gatherer[V]{gate: g, most: most, fetch: fetch}
+}
+
+// Do returns the key's answer, or the context's error as soon as that has ended. The
+// round trip that it takes part in is nobody's own: it goes on for as long as one of
+// those who wait for it does. The answer is shared if others get the same one, who
+// asked for the same key. After Close the error is [tier.ErrClosed].
+func (g *Gatherer[V]) Do(ctx context.Context, key string) (a Answer[V], shared bool) {
+	if err := ctx.Err(); err != nil {
+		return Answer[V]{Err: err}, false
+	}
+	b, place := g.board(ctx, key)
+	if b == nil {
+		return Answer[V]{Err: tier.ErrClosed}, false
+	}
+	select {
+	case <-b.landed:
+	case <-ctx.Done():
+		if !g.leave(b) {
+			return Answer[V]{Err: ctx.Err()}, false
+		}
+	}
+	return b.answers[place], b.askers[place] > 1
+}
+
+// board gives the read its place in a batch, and sees to it that the batch goes.
+func (g *Gatherer[V]) board(ctx context.Context, key string) (b *batch[V], place int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return nil, 0
+	}
+	if g.open == nil {
+		g.open = newBatch[V](ctx, min(g.recent, g.most))
+	}
+	b = g.open
+	place = b.add(ctx, key)
+	switch {
+	case len(b.keys) >= g.most:
+		g.flying++
+		g.take()
+		go g.fly(b)
+	case b.called:
+	case g.flying < atOnce:
+		g.call()
+	case !g.armed:
+		g.arm(patience)
+	}
+	return b, place
+}
+
+// call starts a round trip for who waits. It is called with the mutex.
+func (g *Gatherer[V]) call() {
+	g.flying++
+	g.open.called = true
+	if g.recent > 1 {
+		go g.flyInCompany()
+	} else {
+		go g.flyNext()
+	}
+}
+
+// flyInCompany lets those goroutines board that can run now: where many read, the
+// first is followed by others, and without this it would always go alone.
+func (g *Gatherer[V]) flyInCompany() {
+	runtime.Gosched()
+	g.flyNext()
+}
+
+// flyNext makes the round trip of those who wait.
+func (g *Gatherer[V]) flyNext() {
+	g.mu.Lock()
+	b := g.take()
+	if b == nil { // they went with another, or have left
+		g.flying--
+	}
+	g.mu.Unlock()
+	if b != nil {
+		g.fly(b)
+	}
+}
+
+// take closes the open batch to further reads, and returns it. It is called with the
+// mutex by who has counted a round trip for it.
+func (g *Gatherer[V]) take() *batch[V] {
+	b := g.open
+	if b == nil {
+		return nil
+	}
+	g.open, g.recent = nil, len(b.keys)
+	b.depart()
+	return b
+}
+
+// fly makes the batch's round trip, and then one after the other for as long as reads
+// wait.
+func (g *Gatherer[V]) fly(b *batch[V]) {
+	ended := false
+	defer func() {
+		if !ended { // the client has ended this goroutine
+			go g.flyOn(b)
+		}
+	}()
+	for b != nil {
+		g.trip(b)
+		b = g.next(b)
+	}
+	ended = true
+}
+
+func (g *Gatherer[V]) flyOn(b *batch[V]) {
+	if b = g.next(b); b != nil {
+		g.fly(b)
+	}
+}
+
+// next returns the batch to go on with after another, or nil.
+func (g *Gatherer[V]) next(after *batch[V]) *batch[V] {
+	if len(after.keys) > 1 {
+		runtime.Gosched() // those who got their answers may ask again
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case after.deserted: // what it counted for has been passed on
+		return nil
+	case g.open == nil, g.flying > atOnce:
+		g.flying--
+		return nil
+	default:
+		return g.take()
+	}
+}
+
+// leave takes a caller whose context has ended out of the batch, unless there is an
+// answer.
+func (g *Gatherer[V]) leave(b *batch[V]) (answered bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if b.hasLanded {
+		return true
+	}
+	b.waiting--
+	switch {
+	case b.waiting > 0:
+	case g.open == b:
+		g.open = nil
+	default: // its answer would come late: a round trip that somebody waits for may begin
+		b.deserted = true
+		b.cancel()
+		g.flying--
+		if g.open != nil && !g.open.called && g.flying < atOnce {
+			g.call()
+		}
+	}
+	return false
+}
+
+func (g *Gatherer[V]) arm(d time.Duration) {
+	g.armed = true
+	if g.alarm == nil {
+		g.alarm = time.AfterFunc(d, g.ring)
+	} else {
+		g.alarm.Reset(d)
+	}
+}
+
+// ring starts a round trip for those who have waited for long.
+func (g *Gatherer[V]) ring() {
+	g.mu.Lock()
+	g.armed = false
+	if g.open == nil || g.open.called {
+		g.mu.Unlock()
+		return
+	}
+	if rest := patience - time.Since(g.open.begun); rest > 0 {
+		g.arm(rest)
+		g.mu.Unlock()
+		return
+	}
+	g.flying++
+	b := g.take()
+	g.mu.Unlock()
+	g.fly(b)
+}
+
+// Close turns away who waits for a round trip to begin, and who comes later. Those
+// under way end by themselves.
+func (g *Gatherer[V]) Close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed = true
+	if g.alarm != nil {
+		g.alarm.Stop()
+	}
+	if b := g.open; b != nil {
+		g.open = nil
+		b.fail(tier.ErrClosed)
+		b.land()
+	}
+}
