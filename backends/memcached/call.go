@@ -22,15 +22,20 @@ func call[T any](ctx context.Context, s *Store, doing string, op func() (T, erro
 		return none, s.invalid
 	}
 	value, err := gate.Do(ctx, s.gate, op)
+	return value, s.wrap(doing, err)
+}
+
+// wrap says what failed, and gives the errors of a closed store one identity.
+func (s *Store) wrap(doing string, err error) error {
 	switch {
 	case err == nil:
-		return value, nil
+		return nil
 	case errors.Is(err, tier.ErrClosed):
-		return value, tier.ErrClosed
+		return tier.ErrClosed
 	case s.conns != nil && s.gate.Closed() && !isReply(err):
-		return value, fmt.Errorf("terrace/memcached: %s: %w (%w)", doing, tier.ErrClosed, err)
+		return fmt.Errorf("terrace/memcached: %s: %w (%w)", doing, tier.ErrClosed, err)
 	default:
-		return value, fmt.Errorf("terrace/memcached: %s: %w", doing, err)
+		return fmt.Errorf("terrace/memcached: %s: %w", doing, err)
 	}
 }
 

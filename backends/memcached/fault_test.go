@@ -524,23 +524,29 @@ func (w writes) Write(b []byte) (int, error) {
 
 func TestCloseEndsCallsUnderWay(t *testing.T) {
 	const connections, callers = 4, 8 // half of the callers wait for a connection
+	t.Run("alone", func(t *testing.T) {
+		closeUnderWay(t, memcached.Options{MaxConnections: connections, Gather: 1}, callers, connections)
+	})
+	t.Run("gathered", func(t *testing.T) { closeUnderWay(t, memcached.Options{}, callers, 1) })
+}
+
+// closeUnderWay closes a store whose connections were written to so many times, and
+// none of whose callers gets an answer.
+func closeUnderWay(t *testing.T, o memcached.Options, callers, requests int) {
 	proxy := servers.Proxy(t, servers.Memcached(t).Addr())
 	asked := make(chan struct{}, callers)
-	s := open(t, memcached.Options{
-		Servers:        []string{proxy.Addr()},
-		Timeout:        time.Minute,
-		MaxConnections: connections,
-		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			conn, err := new(net.Dialer).DialContext(ctx, network, address)
-			return writes{Conn: conn, told: asked}, err
-		},
-	})
+	o.Servers, o.Timeout = []string{proxy.Addr()}, time.Minute
+	o.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, address)
+		return writes{Conn: conn, told: asked}, err
+	}
+	s := open(t, o)
 	proxy.BlackHole()
 	errs := make(chan error, callers)
 	for range callers {
 		go func() { _, err := s.Get(context.Background(), "k"); errs <- err }()
 	}
-	for range connections {
+	for range requests {
 		<-asked
 	}
 	begun := time.Now()

@@ -25,6 +25,8 @@ type Store struct {
 	options Options
 	invalid error
 	gate    *gate.Gate
+
+	gatherers *gatherers // nil: reads go alone
 }
 
 var (
@@ -49,7 +51,9 @@ func Open(o Options) (*Store, error) {
 	c.MaxIdleConns = o.MaxConnections
 	conns := newConnections(o.DialContext)
 	c.DialContext = conns.DialContext
-	return &Store{client: c, servers: servers, conns: conns, options: o, gate: gate.New(o.MaxConnections)}, nil
+	s := &Store{client: c, servers: servers, conns: conns, options: o, gate: gate.New(o.MaxConnections)}
+	s.gatherReads()
+	return s, nil
 }
 
 // New returns a store over a client, which stays the caller's: Close does not close
@@ -66,7 +70,15 @@ func NewWith(client *memcache.Client, o Options) *Store {
 		invalid = errors.New("terrace/memcached: the client is nil")
 	}
 	o = o.withDefaults()
-	return &Store{client: client, options: o, invalid: invalid, gate: gate.New(o.MaxConnections)}
+	s := &Store{client: client, options: o, invalid: invalid, gate: gate.New(o.MaxConnections)}
+	s.gatherReads()
+	return s
+}
+
+func (s *Store) gatherReads() {
+	if s.invalid == nil && s.options.Gather > 1 {
+		s.gatherers = newGatherers(s)
+	}
 }
 
 // Validate implements [tier.Validator].
@@ -82,6 +94,9 @@ func (s *Store) Close() error {
 	if !s.gate.Close() {
 		return nil
 	}
+	if s.gatherers != nil {
+		s.gatherers.Close()
+	}
 	if s.conns != nil {
 		s.conns.Close()
 	}
@@ -95,22 +110,29 @@ func (s *Store) Close() error {
 // Get implements [tier.Bytes]. An item that another program wrote is a
 // [tier.ErrUnreadable].
 func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
-	return call(ctx, s, "get", func() ([]byte, error) {
-		item, err := s.get(ctx, key)
-		if item == nil {
-			return nil, err
-		}
-		value, ours := s.valueOf(item, key)
-		if !ours {
-			return nil, &tier.UnreadableError{Reason: "type"}
-		}
-		return value, nil
-	})
+	itemKey, _ := s.itemKey(key)
+	get := s.getAlone
+	if s.gatherers != nil {
+		get = s.getGathered
+	}
+	item, err := get(ctx, itemKey)
+	if item == nil {
+		return nil, err
+	}
+	value, ours := s.valueOf(item, key)
+	if !ours {
+		return nil, fmt.Errorf("terrace/memcached: get: %w", &tier.UnreadableError{Reason: "type"})
+	}
+	return value, nil
 }
 
 // get returns nil where there is nothing.
-func (s *Store) get(ctx context.Context, key string) (item *memcache.Item, err error) {
+func (s *Store) get(ctx context.Context, key string) (*memcache.Item, error) {
 	itemKey, _ := s.itemKey(key)
+	return s.getItem(ctx, itemKey)
+}
+
+func (s *Store) getItem(ctx context.Context, itemKey string) (item *memcache.Item, err error) {
 	err = s.redo(ctx, func() error {
 		item, err = s.client.Get(itemKey)
 		return err

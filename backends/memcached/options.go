@@ -27,6 +27,12 @@ type Options struct {
 	// wait within their context. As many are kept when idle. Zero: 64.
 	MaxConnections int
 
+	// Gather is how many keys one round trip of Gets carries at most. Gets that are
+	// under way at the same time share round trips: each waits within its own context,
+	// and a Get that finds none or few under way goes at once. 1: every Get makes a
+	// round trip of its own. Zero: 128.
+	Gather int
+
 	// Timeout bounds each read and write of a socket, and dialling. It is what ends a
 	// call whose caller has left, so it should not be much longer than the tier's
 	// timeout. For Open only. Zero: 500 ms.
@@ -45,6 +51,7 @@ type Options struct {
 
 const (
 	defaultMaxConnections = 64
+	defaultGather         = 128
 	defaultMaxValueSize   = 1 << 30
 
 	// maxKey is the longest key in bytes that memcached takes.
@@ -71,6 +78,8 @@ func (o Options) validate() error {
 		return fmt.Errorf("terrace/memcached: Prefix %q: want printable ASCII without spaces", o.Prefix)
 	case o.MaxConnections < 0:
 		return fmt.Errorf("terrace/memcached: MaxConnections %d: want at least 1, or zero for %d", o.MaxConnections, defaultMaxConnections)
+	case o.Gather < 0:
+		return fmt.Errorf("terrace/memcached: Gather %d: want at least 1, or zero for %d", o.Gather, defaultGather)
 	case o.Timeout < 0:
 		return fmt.Errorf("terrace/memcached: Timeout %v: want a time, or zero for %v", o.Timeout, memcache.DefaultTimeout)
 	case o.MaxValueSize < 0 || o.MaxValueSize > defaultMaxValueSize:
@@ -82,6 +91,9 @@ func (o Options) validate() error {
 func (o Options) withDefaults() Options {
 	if o.MaxConnections < 1 {
 		o.MaxConnections = defaultMaxConnections
+	}
+	if o.Gather < 1 {
+		o.Gather = defaultGather
 	}
 	if o.Timeout < 1 {
 		o.Timeout = memcache.DefaultTimeout

@@ -14,6 +14,12 @@ type Options struct {
 	// exceed the client's pool. Zero: 512.
 	MaxCalls int
 
+	// Gather is how many keys one round trip of Gets carries at most. Gets that are
+	// under way at the same time share round trips: each waits within its own context,
+	// and a Get that finds none or few under way goes at once. 1: every Get makes a
+	// round trip of its own. Zero: 128.
+	Gather int
+
 	// MaxValueSize is the size in bytes of the largest value that is sent; a larger
 	// one is answered with tier.ErrTooLarge. Set it where the server's
 	// proto-max-bulk-len is not the default. Zero: 512 MiB.
@@ -22,6 +28,7 @@ type Options struct {
 
 const (
 	defaultMaxCalls     = 512
+	defaultGather       = 128
 	defaultMaxValueSize = 512 << 20
 )
 
@@ -30,6 +37,8 @@ func (o Options) Validate() error {
 	switch {
 	case o.MaxCalls < 0:
 		return fmt.Errorf("terrace/redis: MaxCalls %d: want at least 1, or zero for %d", o.MaxCalls, defaultMaxCalls)
+	case o.Gather < 0:
+		return fmt.Errorf("terrace/redis: Gather %d: want at least 1, or zero for %d", o.Gather, defaultGather)
 	case o.MaxValueSize < 0:
 		return fmt.Errorf("terrace/redis: MaxValueSize %d: want a number of bytes, or zero for %d", o.MaxValueSize, defaultMaxValueSize)
 	}
@@ -39,6 +48,9 @@ func (o Options) Validate() error {
 func (o Options) withDefaults() Options {
 	if o.MaxCalls < 1 {
 		o.MaxCalls = defaultMaxCalls
+	}
+	if o.Gather < 1 {
+		o.Gather = defaultGather
 	}
 	if o.MaxValueSize < 1 {
 		o.MaxValueSize = defaultMaxValueSize

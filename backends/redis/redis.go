@@ -27,6 +27,8 @@ type Store struct {
 	options Options
 	invalid error
 	gate    *gate.Gate
+
+	gatherers *gatherers // nil: reads go alone
 }
 
 var (
@@ -50,7 +52,11 @@ func NewWith(client redis.UniversalClient, o Options) *Store {
 		invalid = errors.New("terrace/redis: the client is nil")
 	}
 	o = o.withDefaults()
-	return &Store{client: client, options: o, invalid: invalid, gate: gate.New(o.MaxCalls)}
+	s := &Store{client: client, options: o, invalid: invalid, gate: gate.New(o.MaxCalls)}
+	if invalid == nil && o.Gather > 1 {
+		s.gatherers = newGatherers(s)
+	}
+	return s
 }
 
 // Validate implements [tier.Validator].
@@ -80,6 +86,9 @@ func (s *Store) Close() error {
 	if !s.gate.Close() {
 		return nil
 	}
+	if s.gatherers != nil {
+		s.gatherers.Close()
+	}
 	var err error
 	if s.owned {
 		err = s.client.Close()
@@ -94,6 +103,9 @@ func (s *Store) Close() error {
 // Get implements [tier.Bytes]. What is no string in Redis (a hash, a list) is a
 // [tier.ErrUnreadable].
 func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
+	if s.gatherers != nil {
+		return s.getGathered(ctx, s.key(key))
+	}
 	return call(ctx, s, "get", func(bool) ([]byte, error) {
 		value, err := s.client.Get(ctx, s.key(key)).Bytes()
 		return found(value, err)
