@@ -8,7 +8,7 @@ import (
 )
 
 // entryCost is what an entry takes beside its key and value, in bytes: the entry,
-// our item, and Ristretto's map, expiry and policy tables at their usual load.
+// our item and note, and Ristretto's map and policy tables at their usual load.
 const entryCost = 300
 
 // estimate is the Cost where none is given.

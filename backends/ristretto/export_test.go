@@ -1,4 +1,48 @@
 package ristretto
 
-// Pending returns how many records have not settled.
+import (
+	"time"
+
+	"github.com/terracecache/terrace/tier"
+)
+
+// Pending returns how much the settler has to see to.
 func (s *Store[K, V]) Pending() int64 { return s.dirty.Load() }
+
+// SlotWidth is how long a slot is.
+const SlotWidth time.Duration = slotWidth
+
+// SpareNotes is how many notes a store may have beside two an entry.
+const SpareNotes = spareNotes
+
+// Notes returns how many ends are noted. Only when nothing is pending.
+func (s *Store[K, V]) Notes() int {
+	defer s.hold()()
+	return s.notes.count
+}
+
+// Slots returns how many slots they are under. Only when nothing is pending.
+func (s *Store[K, V]) Slots() int {
+	defer s.hold()()
+	return len(s.notes.hashes)
+}
+
+// Coarse returns the slot under which an end is noted.
+func Coarse(end, now uint32) uint32 { return uint32(coarse(slot(end), slot(now))) }
+
+// Waits reports whether a timer runs. Only when nothing is pending.
+func (s *Store[K, V]) Waits() bool {
+	defer s.hold()()
+	n := &s.notes
+	if n.timer == nil || !n.timer.Stop() {
+		return false
+	}
+	n.timer.Reset(n.next.end().Sub(tier.Now()))
+	return true
+}
+
+// hold keeps the timer from starting the settler.
+func (s *Store[K, V]) hold() (release func()) {
+	s.shards[0].mu.Lock()
+	return s.shards[0].mu.Unlock
+}

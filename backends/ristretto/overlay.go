@@ -3,7 +3,6 @@ package ristretto
 import (
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/terracecache/terrace/tier"
 )
@@ -32,16 +31,13 @@ type shard[K comparable, V any] struct {
 	writes   int64             // given to Ristretto since the round began
 	records  atomic.Int64      // in both maps; read without mu
 
-	_ [64]byte
+	_ [88]byte // keeps the cache lines of two shards apart
 }
 
 func (s *Store[K, V]) shard(hash uint64) *shard[K, V] { return &s.shards[hash%shards] }
 
 // find returns the key's newest record, or nil when it has none.
 func (sh *shard[K, V]) find(key K) *item[K, V] {
-	if sh.records.Load() == 0 {
-		return nil
-	}
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if it := sh.pending[key]; it != nil {
@@ -59,26 +55,63 @@ func (sh *shard[K, V]) bury() {
 	}
 }
 
-// write records the item and hands it to Ristretto.
-func (s *Store[K, V]) write(it *item[K, V]) error {
+// write records a write and hands it to Ristretto; nil stands for a deletion.
+func (s *Store[K, V]) write(key K, entry *tier.Entry[V], cost int64) error {
 	if s.queued.Load() >= maxQueued {
 		s.awaitRoom()
 	}
-	hash := s.hash(it.key)
+	hash := s.hashOf(key)
 	sh := s.shard(hash)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if s.closed.Load() {
 		return s.closedError()
 	}
-	if sh.pending[it.key] == nil {
-		sh.records.Add(1)
-		if s.dirty.Add(1) == 1 {
-			s.settler.Go(s.settle)
-		}
+	if s.update(sh, hash, key, entry, cost) {
+		return nil
 	}
-	s.offer(sh, hash, it)
+	if sh.pending[key] == nil {
+		sh.records.Add(1)
+		s.engage()
+	}
+	s.offer(sh, hash, newItem(key, entry, cost))
 	return nil
+}
+
+// update puts the entry into the item that Ristretto holds of the key, if nothing of
+// that need be told to anybody: there is no record, the cost is the same, and the note
+// of its end will do. That is most Sets of a key that is held, and costs a fifth of
+// one that Ristretto is told of. It is called with the shard's mu held, so nobody
+// else writes the key; if Ristretto lets the item go at this moment, the entry goes too,
+// as it could at the next.
+func (s *Store[K, V]) update(sh *shard[K, V], hash uint64, key K, entry *tier.Entry[V], cost int64) bool {
+	if entry == nil || sh.pending[key] != nil || sh.settling[key] != nil {
+		return false
+	}
+	it, ok := s.cache.Get(hash)
+	if !ok || it.key != key || it.cost != cost {
+		return false
+	}
+	mortal := entry.UsableUntil() != tier.Never
+	if mortal != it.mortal() || mortal && (it.noted() == 0 || it.noted() > slotOf(entry.UsableUntil())) {
+		return false
+	}
+	it.entry.Store(entry)
+	return true
+}
+
+// engage gives the settler one thing more to see to. It is called with a shard's mu
+// held, and not after Close.
+func (s *Store[K, V]) engage() {
+	if s.dirty.Add(1) == 1 {
+		s.settler.Go(s.settle)
+	}
+}
+
+// call has the settler look at its notes. It is called as engage is.
+func (s *Store[K, V]) call() {
+	s.calls.Add(1)
+	s.engage()
 }
 
 // offer records the item as pending, and sets or deletes it in Ristretto. It is
@@ -90,20 +123,14 @@ func (s *Store[K, V]) offer(sh *shard[K, V], hash uint64, it *item[K, V]) {
 	sh.pending[it.key] = it
 	sh.writes++
 	s.queued.Add(1)
-	if it.entry == nil {
+	if it.entry.Load() == nil {
 		s.cache.Del(hash)
 		return
 	}
-	var ttl time.Duration // zero: none
-	if until := it.entry.UsableUntil(); until != tier.Never {
-		// An entry that died meanwhile gets the shortest ttl, as a negative one would
-		// leave the older value in place.
-		ttl = max(1, until.Sub(tier.Now()))
-	}
-	s.cache.SetWithTTL(hash, it, it.cost, ttl)
+	s.cache.Set(hash, it, it.cost) // without a time to live: see expiry.go
 }
 
-// settle works in rounds until there is no record left.
+// settle works in rounds until there is no record left and no call.
 func (s *Store[K, V]) settle() {
 	for {
 		var writes, settled int64
@@ -118,21 +145,28 @@ func (s *Store[K, V]) settle() {
 			sh.writes = 0
 			sh.mu.Unlock()
 		}
+		calls := s.calls.Load()
+		if calls > 0 && !s.sweep(writes) {
+			calls = 0 // go on in the next round
+		}
 		s.cache.Wait()
-		over := s.cache.RemainingCost() < 0
+		over, now := s.cache.RemainingCost() < 0, tier.Now()
 		for i := range s.shards {
 			sh := &s.shards[i]
 			if sh.records.Load() == 0 {
 				continue
 			}
 			sh.mu.Lock()
-			n := s.settleShard(sh, over)
+			n := s.settleShard(sh, over, now)
 			sh.records.Add(-n)
 			sh.mu.Unlock()
 			settled += n
 		}
 		s.queued.Add(-writes)
 		s.wakeWriters()
+		s.calls.Add(-calls)
+		settled += calls
+		s.tidy(settled)
 		if s.dirty.Add(-settled) == 0 {
 			return
 		}
@@ -141,33 +175,33 @@ func (s *Store[K, V]) settle() {
 
 // settleShard checks what became of the shard's writes, and returns how many
 // records it dropped. It is called with mu held.
-func (s *Store[K, V]) settleShard(sh *shard[K, V], over bool) (dropped int64) {
+func (s *Store[K, V]) settleShard(sh *shard[K, V], over bool, now tier.Instant) (dropped int64) {
 	for key, it := range sh.settling {
 		delete(sh.settling, key)
 		if sh.pending[key] != nil {
 			dropped++ // a later write's turn will come
 			continue
 		}
-		hash := s.hash(key)
+		hash := s.hashOf(key)
 		held, ok := s.cache.Get(hash)
 		mine := ok && held.key == key
 		switch {
 		case mine && held != it:
 			s.cache.Del(hash) // older
-			s.reject(it)
+			s.reject(it, now)
 		case !mine:
-			s.reject(it)
+			s.reject(it, now)
+		case it.end() <= now:
+			s.cache.Del(hash)
 		case over:
 			// Ristretto makes room for new keys only, so that entries that grow could
 			// exceed MaxCost without bound. As a new key the entry has to compete.
 			s.cache.Del(hash)
-			it = &item[K, V]{key: key, entry: it.entry, cost: it.cost}
+			it = newItem(key, it.entry.Load(), it.cost)
 			s.offer(sh, hash, it)
 			continue
 		default:
-			if it.state.CompareAndSwap(uncounted, counted) {
-				s.entries.Add(1)
-			}
+			s.keep(hash, it, now)
 		}
 		dropped++
 	}
@@ -175,8 +209,8 @@ func (s *Store[K, V]) settleShard(sh *shard[K, V], over bool) (dropped int64) {
 }
 
 // reject counts a write of which nothing is left.
-func (s *Store[K, V]) reject(it *item[K, V]) {
-	if it.entry != nil && it.entry.UsableUntil() > tier.Now() {
+func (s *Store[K, V]) reject(it *item[K, V], now tier.Instant) {
+	if it.entry.Load() != nil && it.end() > now {
 		s.rejections.Add(1)
 	}
 }

@@ -7,18 +7,21 @@
 // after its Delete. The [Store] keeps each write at hand until Ristretto has worked
 // it off and what came of it has been checked (see overlay.go), so a read gives the
 // last value written, or nothing.
+//
+// Reads do not look at the clock. They find an entry whose life is over until it is
+// removed, which is within four seconds unless very many die at once (see expiry.go).
 package ristretto
 
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/dgraph-io/ristretto/v2"
 
+	"github.com/terracecache/terrace/backends/internal/expiry"
 	"github.com/terracecache/terrace/tier"
 )
 
@@ -75,23 +78,27 @@ func (o Options[K, V]) counters() int64 {
 // and measured.
 type Store[K comparable, V any] struct {
 	keys    tier.Hasher[K]
-	hash    func(K) uint64
+	hash    func(K) uint64 // nil: that of keys
 	cost    func(K, *tier.Entry[V]) int64
 	maxCost int64
 	invalid error
+	cache   *cache[K, V] // nil when Close is done with it
+	closed  atomic.Bool  // set under all shards' locks
+	_       [128]byte    // what each Get reads stays clear of what others write
 
-	// Ristretto's Close races with its Get. A read holds one of the gates, Close all.
-	gates   [gates]gate
-	closed  atomic.Bool         // set under all shards' locks
-	cache   *cache[K, V]        // nil when Close is done with it
+	gates   gates               // held by who reads the cache
 	shards  [shards]shard[K, V] // what is not settled yet
 	room    *sync.Cond          // broadcast when queued falls
 	queued  atomic.Int64        // writes given to Ristretto since it was last waited for
-	dirty   atomic.Int64        // records in the shards; above zero while a settler runs
+	calls   atomic.Int64        // to the settler, to look at its notes
+	dirty   atomic.Int64        // records in the shards, and calls; above zero while a settler runs
 	settler sync.WaitGroup
+	notes   notes
+	expiry  expiry.Clock
 
 	clearing   atomic.Bool
 	entries    atomic.Int64
+	mortals    atomic.Int64 // those entries that have an end
 	evictions  atomic.Int64
 	rejections atomic.Int64
 }
@@ -102,24 +109,33 @@ type cache[K comparable, V any] = ristretto.Cache[uint64, *item[K, V]]
 // entry it is: Ristretto itself does not keep keys.
 type item[K comparable, V any] struct {
 	key   K
-	entry *tier.Entry[V] // nil: the key was deleted; never given to Ristretto
+	entry atomic.Pointer[tier.Entry[V]] // nil: the key was deleted; never given to Ristretto
 	cost  int64
-	state atomic.Int32 // of how Usage counts it
+	state atomic.Int32  // of how Usage counts it
+	slot  atomic.Uint32 // under which it is noted
 }
+
+func newItem[K comparable, V any](key K, entry *tier.Entry[V], cost int64) *item[K, V] {
+	it := &item[K, V]{key: key, cost: cost}
+	it.entry.Store(entry)
+	return it
+}
+
+// mortal reports whether the entry has an end.
+func (it *item[K, V]) mortal() bool { return it.end() != tier.Never }
+
+func (it *item[K, V]) end() tier.Instant { return it.entry.Load().UsableUntil() }
+
+// noted returns the slot under which the settler has a note of the item, or zero.
+func (it *item[K, V]) noted() slot { return slot(it.slot.Load()) }
+
+func (it *item[K, V]) note(at slot) { it.slot.Store(uint32(at)) }
 
 const (
 	uncounted int32 = iota
 	counted
 	gone
 )
-
-// gates is how many cache lines reads spread over, so that cores do not contend.
-const gates = 64
-
-type gate struct {
-	sync.RWMutex
-	_ [64]byte
-}
 
 // New returns a store. If the options are wrong, [Store.Validate] tells so, and all
 // other methods answer with the same error.
@@ -132,9 +148,6 @@ func New[K comparable, V any](o Options[K, V]) *Store[K, V] {
 		room:    sync.NewCond(new(sync.Mutex)),
 		invalid: o.Validate(),
 	}
-	if s.hash == nil {
-		s.hash = s.keys.Hash
-	}
 	if s.cost == nil {
 		s.cost = estimate[K, V]
 	}
@@ -145,8 +158,12 @@ func New[K comparable, V any](o Options[K, V]) *Store[K, V] {
 			BufferItems:        64,
 			IgnoreInternalCost: true, // Cost has its own unit, and estimate counts it
 			KeyToHash:          func(hash uint64) (uint64, uint64) { return hash, 0 },
+			ShouldUpdate:       inherit[K, V],
 			OnEvict:            s.onEvict,
 			OnExit:             s.onExit,
+
+			// Its search for the dead would find none, and wake an idle process.
+			TtlTickerDurationInSec: 1 << 32,
 		})
 	}
 	s.closed.Store(s.invalid != nil)
@@ -159,27 +176,37 @@ func (s *Store[K, V]) Validate() error { return s.invalid }
 // Local implements [tier.Local].
 func (s *Store[K, V]) Local() bool { return true }
 
-// Get implements [tier.Store]. It does not allocate.
+// Get implements [tier.Store]. It does not allocate, nor look at the clock.
 func (s *Store[K, V]) Get(_ context.Context, key K) (*tier.Entry[V], error) {
 	if !s.keys.Comparable(key) {
 		return nil, tier.ErrBadKey
 	}
-	hash := s.hash(key)
-	gate := &s.gates[rand.Uint32()%gates]
-	gate.RLock()
-	defer gate.RUnlock()
-	if s.closed.Load() {
-		return nil, s.closedError()
-	}
+	hash := s.hashOf(key)
 	// First what is not settled: in the other order a record could be dropped between
 	// the two looks, after Ristretto showed an older value.
-	if it := s.shard(hash).find(key); it != nil {
-		return it.entry, nil
+	if sh := s.shard(hash); sh.records.Load() > 0 {
+		if it := sh.find(key); it != nil {
+			return it.entry.Load(), nil
+		}
 	}
-	if it, ok := s.cache.Get(hash); ok && it.key == key {
-		return it.entry, nil
+	gate := s.gates.enter()
+	if s.closed.Load() {
+		gate.RUnlock()
+		return nil, s.closedError()
 	}
-	return nil, nil
+	it, ok := s.cache.Get(hash)
+	gate.RUnlock() // not deferred, which costs: nothing here panics
+	if !ok || it.key != key {
+		return nil, nil
+	}
+	return it.entry.Load(), nil
+}
+
+func (s *Store[K, V]) hashOf(key K) uint64 {
+	if s.hash != nil {
+		return s.hash(key)
+	}
+	return s.keys.Hash(key)
 }
 
 // Set implements [tier.Store]. The entry may be given up at once when what is there
@@ -192,17 +219,13 @@ func (s *Store[K, V]) Set(ctx context.Context, key K, entry *tier.Entry[V], ttl 
 	if !s.keys.Storable(key) {
 		return tier.ErrBadKey
 	}
-	now := tier.Now()
-	entry = entry.Capped(now.Add(ttl))
+	entry = entry.Capped(s.expiry.Until(entry.UsableUntil(), ttl))
 	cost := max(1, s.cost(key, entry))
 	if cost > s.maxCost {
 		s.rejections.Add(1)
 		return s.Delete(ctx, key)
 	}
-	if entry.UsableUntil() <= now {
-		return s.Delete(ctx, key)
-	}
-	return s.write(&item[K, V]{key: key, entry: entry, cost: cost})
+	return s.write(key, entry, cost)
 }
 
 // Delete implements [tier.Store].
@@ -215,7 +238,7 @@ func (s *Store[K, V]) Delete(_ context.Context, key K) error {
 	case !s.keys.Storable(key):
 		return nil // nothing can be there
 	}
-	return s.write(&item[K, V]{key: key})
+	return s.write(key, nil, 0)
 }
 
 // Usage implements [tier.Measurer]. Entries and Cost lag behind the last writes.
@@ -227,9 +250,7 @@ func (s *Store[K, V]) Usage() tier.Usage {
 		Evictions:  s.evictions.Load(),
 		Rejections: s.rejections.Load(),
 	}
-	gate := &s.gates[0]
-	gate.RLock()
-	defer gate.RUnlock()
+	defer s.gates.enter().RUnlock()
 	if !s.closed.Load() {
 		u.Entries = max(0, s.entries.Load())
 		u.Cost = s.maxCost - s.cache.RemainingCost()
@@ -250,6 +271,7 @@ func (s *Store[K, V]) Clear(context.Context) error {
 	s.clearing.Store(true)
 	s.cache.Clear()
 	s.clearing.Store(false)
+	s.call() // to drop the notes
 	return nil
 }
 
@@ -261,11 +283,10 @@ func (s *Store[K, V]) Close() error {
 	s.unlockShards()
 	s.wakeWriters()
 	s.settler.Wait()
-	for i := range s.gates {
-		s.gates[i].Lock()
-		defer s.gates[i].Unlock()
-	}
+	s.gates.lock()
+	defer s.gates.unlock()
 	if first {
+		s.notes.stop()
 		s.cache.Close()
 		s.cache = nil
 		s.entries.Store(0)
@@ -281,10 +302,9 @@ func (s *Store[K, V]) closedError() error {
 	return tier.ErrClosed
 }
 
-// onEvict is called by Ristretto for what had to make room, what expired, and what
-// was cleared.
+// onEvict is called by Ristretto for what had to make room, and what was cleared.
 func (s *Store[K, V]) onEvict(i *ristretto.Item[*item[K, V]]) {
-	if i.Value != nil && i.Expiration.IsZero() && !s.clearing.Load() {
+	if i.Value != nil && !s.clearing.Load() {
 		s.evictions.Add(1)
 	}
 }
@@ -293,5 +313,8 @@ func (s *Store[K, V]) onEvict(i *ristretto.Item[*item[K, V]]) {
 func (s *Store[K, V]) onExit(it *item[K, V]) {
 	if it != nil && it.state.Swap(gone) == counted {
 		s.entries.Add(-1)
+		if it.mortal() {
+			s.mortals.Add(-1)
+		}
 	}
 }

@@ -603,3 +603,65 @@ func TestEstimate(t *testing.T) {
 		t.Error("a value of MaxCost bytes is held")
 	}
 }
+
+// A Set of a key that is held changes what is held, without a word to Ristretto, and is
+// seen at once; where the cost or the kind of end changes it goes the long way. Either
+// way the last write counts, and Usage agrees.
+func TestSetOfAHeldKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := ristretto.New(ristretto.Options[string, int]{MaxCost: 1000, Cost: func(_ string, e *tier.Entry[int]) int64 { return int64(1 + e.Value()/100) }})
+		defer s.Close()
+		until := func(d time.Duration, v int) *tier.Entry[int] {
+			at := tier.Never
+			if d != tier.Forever {
+				at = tier.Now().Add(d)
+			}
+			return tier.NewEntry(v, tier.Meta{UsableUntil: at})
+		}
+		settle := func() {
+			for s.Pending() > 0 {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		set := func(e *tier.Entry[int]) {
+			t.Helper()
+			if err := s.Set(ctx, "key", e, tier.Forever); err != nil {
+				t.Fatal(err)
+			}
+			if got, _ := s.Get(ctx, "key"); got != e {
+				t.Fatalf("after Set of %v: got %v", e.Value(), got)
+			}
+		}
+		set(until(time.Minute, 1))
+		settle()
+		for i, c := range []struct {
+			entry *tier.Entry[int]
+			short bool
+		}{
+			{until(time.Minute, 2), true},
+			{until(time.Hour, 3), true},
+			{until(time.Second, 4), false},    // dies sooner than is noted
+			{until(time.Minute, 250), false},  // costs more
+			{until(tier.Forever, 251), false}, // never dies
+			{until(tier.Forever, 252), true},
+			{until(time.Minute, 253), false},
+		} {
+			set(c.entry)
+			if got := s.Pending() == 0; got != c.short {
+				t.Errorf("step %d: the short way: %v, want %v", i, got, c.short)
+			}
+			settle()
+			if got, _ := s.Get(ctx, "key"); got != c.entry {
+				t.Fatalf("step %d: when settled: got %v, want %v", i, got, c.entry.Value())
+			}
+			if u := s.Usage(); u.Entries != 1 || u.Cost != int64(1+c.entry.Value()/100) {
+				t.Errorf("step %d: usage %+v", i, u)
+			}
+		}
+		time.Sleep(2 * time.Minute)
+		settle()
+		if u := s.Usage(); u.Entries != 0 || u.Cost != 0 {
+			t.Errorf("after its end: usage %+v", u)
+		}
+	})
+}
