@@ -103,10 +103,13 @@ func (s *Store) get(ctx context.Context, keys []string, answers []gather.Answer[
 		answers[0] = gather.Answer[[]byte]{Value: value, Err: err}
 		return isDead(err)
 	}
-	pipe := s.client.Pipeline()
-	for _, key := range keys {
-		pipe.Get(ctx, key)
+	commands, args := make([]redis.Cmder, len(keys)), make([]any, 0, 2*len(keys))
+	for i, key := range keys {
+		args = append(args, "get", key)
+		commands[i] = redis.NewStringCmd(ctx, args[2*i:2*i+2:2*i+2]...)
 	}
+	pipe := s.client.Pipeline()
+	_ = pipe.BatchProcess(ctx, commands...) // only notes them
 	replies, _ := pipe.Exec(ctx)
 	for i, reply := range replies {
 		value, err := found(reply.(*redis.StringCmd).Bytes())

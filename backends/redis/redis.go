@@ -115,16 +115,16 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 // found tells nothing from an empty value.
 func found(value []byte, err error) ([]byte, error) {
 	switch {
+	case err == nil && value == nil:
+		return []byte{}, nil
+	case err == nil:
+		return value, nil
 	case errors.Is(err, redis.Nil):
 		return nil, nil
 	case redis.HasErrorPrefix(err, "WRONGTYPE"):
 		return nil, &tier.UnreadableError{Reason: "type"}
-	case err != nil:
-		return nil, err
-	case value == nil:
-		return []byte{}, nil
 	default:
-		return value, nil
+		return nil, err
 	}
 }
 

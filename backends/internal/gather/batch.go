@@ -12,8 +12,7 @@ import (
 type batch[V any] struct {
 	begun     time.Time
 	keys      []string
-	places    map[string]int // of the keys, once these are many
-	askers    []int          // how many reads ask for each key
+	shared    []bool // which keys several reads ask for
 	answers   []Answer[V]
 	called    bool // somebody is about to take it
 	values    context.Context
@@ -33,60 +32,31 @@ type batch[V any] struct {
 
 var errGoexit = errors.New("the client ended the goroutine of its call")
 
-// few keys are found faster by comparing than by hashing.
-const few = 8
-
 func newBatch[V any](first context.Context, size int) *batch[V] {
 	return &batch[V]{
 		begun:  time.Now(),
 		keys:   make([]string, 0, size),
-		askers: make([]int, 0, size),
+		shared: make([]bool, 0, size),
 		values: first,
 		landed: make(chan struct{}),
 	}
 }
 
 // add returns the place of the key.
-func (b *batch[V]) add(ctx context.Context, key string) int {
+func (b *batch[V]) add(ctx context.Context, key string, places *index) int {
 	b.waiting++
 	if at, limited := ctx.Deadline(); !limited {
 		b.unlimited = true
 	} else if at.After(b.deadline) {
 		b.deadline = at
 	}
-	place, found := b.find(key)
-	if found {
-		b.askers[place]++
+	place := places.find(b.keys, key)
+	if place < len(b.keys) {
+		b.shared[place] = true
 		return place
 	}
-	b.keys, b.askers = append(b.keys, key), append(b.askers, 1)
-	if b.places != nil {
-		b.places[key] = place
-	}
+	b.keys, b.shared = append(b.keys, key), append(b.shared, false)
 	return place
-}
-
-// find returns the place that the key has, or will have.
-func (b *batch[V]) find(key string) (place int, found bool) {
-	if len(b.keys) > few {
-		if b.places == nil {
-			b.places = make(map[string]int, cap(b.keys))
-			for i, k := range b.keys {
-				b.places[k] = i
-			}
-		}
-		place, found = b.places[key]
-	} else {
-		for i, k := range b.keys {
-			if k == key {
-				return i, true
-			}
-		}
-	}
-	if !found {
-		place = len(b.keys)
-	}
-	return place, found
 }
 
 // depart makes the context of the round trip. It has the values of the first caller's,

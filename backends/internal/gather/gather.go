@@ -19,7 +19,12 @@ import (
 
 const (
 	// atOnce is how many round trips are under way before reads wait for each other.
-	atOnce = 2
+	atOnce = 4
+
+	// crowd is how many reads share a round trip before one at a time is what serves
+	// them best: each costs the same whatever it carries, and all that come while one
+	// is under way make the next the fuller.
+	crowd = 8
 
 	// patience is how long reads wait for a round trip to end. Then they make one of
 	// their own: those under way are slow, or stalled, and another connection may not
@@ -36,6 +41,7 @@ type Gatherer[V any] struct {
 
 	mu     sync.Mutex
 	open   *batch[V] // takes further reads; nil when none waits
+	places index     // of the open batch's keys
 	flying int       // round trips under way that somebody waits for, and those about to begin
 	recent int       // how many keys the last round trip had
 	alarm  *time.Timer
@@ -79,7 +85,7 @@ func (g *Gatherer[V]) Do(ctx context.Context, key string) (a Answer[V], shared b
 			return Answer[V]{Err: ctx.Err()}, false
 		}
 	}
-	return b.answers[place], b.askers[place] > 1
+	return b.answers[place], b.shared[place]
 }
 
 // board gives the read its place in a batch, and sees to it that the batch goes.
@@ -90,22 +96,32 @@ func (g *Gatherer[V]) board(ctx context.Context, key string) (b *batch[V], place
 		return nil, 0
 	}
 	if g.open == nil {
-		g.open = newBatch[V](ctx, min(g.recent, g.most))
+		g.open = newBatch[V](ctx, g.recent)
+		g.places.reset()
 	}
 	b = g.open
-	place = b.add(ctx, key)
+	place = b.add(ctx, key, &g.places)
 	switch {
 	case len(b.keys) >= g.most:
 		g.flying++
 		g.take()
 		go g.fly(b)
 	case b.called:
-	case g.flying < atOnce:
+	case g.mayStart():
 		g.call()
 	case !g.armed:
 		g.arm(patience)
 	}
 	return b, place
+}
+
+// mayStart reports whether so few round trips are under way that another may begin. It
+// is called with the mutex.
+func (g *Gatherer[V]) mayStart() bool {
+	if g.recent >= crowd {
+		return g.flying < 1
+	}
+	return g.flying < atOnce
 }
 
 // call starts a round trip for who waits. It is called with the mutex.
@@ -180,15 +196,14 @@ func (g *Gatherer[V]) next(after *batch[V]) *batch[V] {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	switch {
-	case after.deserted: // what it counted for has been passed on
-		return nil
-	case g.open == nil, g.flying > atOnce:
+	if !after.deserted { // which has been counted off
 		g.flying--
-		return nil
-	default:
-		return g.take()
 	}
+	if g.open == nil || !g.mayStart() {
+		return nil
+	}
+	g.flying++
+	return g.take()
 }
 
 // leave takes a caller whose context has ended out of the batch, unless there is an
@@ -208,7 +223,7 @@ func (g *Gatherer[V]) leave(b *batch[V]) (answered bool) {
 		b.deserted = true
 		b.cancel()
 		g.flying--
-		if g.open != nil && !g.open.called && g.flying < atOnce {
+		if g.open != nil && !g.open.called && g.mayStart() {
 			g.call()
 		}
 	}

@@ -69,11 +69,13 @@ func read(t *testing.T, g *gather.Gatherer[string], key string, after time.Durat
 	}
 }
 
-// hold keeps two round trips under way for so long as the server takes, so that
-// further reads wait. It is for a server that takes some time.
+// held is how many round trips of a few reads are under way before further ones wait.
+const held = 4
+
+// hold keeps so many round trips under way for as long as the server takes.
 func hold(t *testing.T, g *gather.Gatherer[string], readers *sync.WaitGroup, took time.Duration) {
 	t.Helper()
-	for i := range 2 {
+	for i := range held {
 		readers.Go(func() { read(t, g, fmt.Sprint("holds ", i), took) })
 		synctest.Wait()
 	}
@@ -107,8 +109,8 @@ func TestReadsThatMeetShareARoundTrip(t *testing.T) {
 		}
 		readers.Wait()
 		trips := s.asked()
-		if len(trips) != 3 || len(trips[2]) != most-1 {
-			t.Errorf("round trips %q, want two of one key and one of %d", trips, most-1)
+		if len(trips) != held+1 || len(trips[held]) != most-1 {
+			t.Errorf("round trips %q, want %d of one key and one of %d", trips, held, most-1)
 		}
 		g.Close()
 	})
@@ -154,8 +156,36 @@ func TestAFullBatchGoesAtOnce(t *testing.T) {
 			readers.Go(func() { read(t, g, fmt.Sprint("k", i), quick) })
 		}
 		readers.Wait()
-		if got := len(s.asked()); got != 5 {
-			t.Errorf("%d round trips, want 5", got)
+		if got := len(s.asked()); got != held+3 {
+			t.Errorf("%d round trips, want %d", got, held+3)
+		}
+		g.Close()
+	})
+}
+
+func TestACrowdMakesOneRoundTripAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{took: quick}
+		g := gather.New(gate.New(100), 100, s.fetch)
+		var readers sync.WaitGroup
+		hold(t, g, &readers, quick)
+		const crowd = 10
+		for i := range crowd {
+			readers.Go(func() { read(t, g, fmt.Sprint("k", i), 2*quick) })
+		}
+		synctest.Wait()
+		time.Sleep(quick) // the crowd's round trip begins
+		synctest.Wait()
+		for i := range crowd {
+			readers.Go(func() { read(t, g, fmt.Sprint("more", i), 2*quick) })
+			synctest.Wait()
+		}
+		readers.Wait()
+		if got := len(s.asked()); got != held+2 {
+			t.Errorf("%d round trips, want %d", got, held+2)
+		}
+		for i := range 3 {
+			read(t, g, fmt.Sprint("lone", i), quick)
 		}
 		g.Close()
 	})
@@ -181,8 +211,8 @@ func TestAKeyIsAskedForOnce(t *testing.T) {
 			}
 			readers.Wait()
 			trips := s.asked()
-			if got := len(trips[2]); len(trips) != 3 || got != others+1 {
-				t.Errorf("%d round trips, the last of %d keys, want 3, %d", len(trips), got, others+1)
+			if got := len(trips[held]); len(trips) != held+1 || got != others+1 {
+				t.Errorf("%d round trips, the last of %d keys, want %d, %d", len(trips), got, held+1, others+1)
 			}
 			if _, shared := g.Do(t.Context(), "same"); shared {
 				t.Error("a lone read is told that it shares")
@@ -216,8 +246,8 @@ func TestACallerLeavesOnTimeAndFailsNobody(t *testing.T) {
 		// They waited together for a round trip under way to end, and then went anyway.
 		readers.Go(func() { read(t, g, "long", slow+500*time.Microsecond) })
 		readers.Wait()
-		if got := len(s.asked()); got != 3 {
-			t.Errorf("%d round trips, want 3", got)
+		if got := len(s.asked()); got != held+1 {
+			t.Errorf("%d round trips, want %d", got, held+1)
 		}
 		g.Close()
 	})
@@ -332,7 +362,7 @@ func TestStalledRoundTripsDoNotHoldUpOthers(t *testing.T) {
 		}
 		g := s.gatherer()
 		var readers sync.WaitGroup
-		for i := range 2 {
+		for i := range held {
 			readers.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
@@ -370,8 +400,8 @@ func TestAReadWhoseCallerLeftBeforeItBeganIsNotMade(t *testing.T) {
 			t.Error("shared")
 		}
 		time.Sleep(time.Second)
-		if trips := s.asked(); len(trips) != 2 {
-			t.Errorf("round trips %q, want the two that held it up", trips)
+		if trips := s.asked(); len(trips) != held {
+			t.Errorf("round trips %q, want those that held it up", trips)
 		}
 		read(t, g, "k", quick)
 		g.Close()
@@ -391,7 +421,7 @@ func TestAnErrorReachesAllOfABatchAndNobodyElse(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				g := gather.New(gate.New(3), most, func(_ context.Context, keys []string, answers []gather.Answer[string]) {
+				g := gather.New(gate.New(held), most, func(_ context.Context, keys []string, answers []gather.Answer[string]) {
 					time.Sleep(quick)
 					if strings.HasPrefix(keys[0], "bad") {
 						fetch(keys, answers)
@@ -434,7 +464,7 @@ func TestReadsThatWaitGoOnAfterAGoexit(t *testing.T) {
 		}
 		g := s.gatherer()
 		var readers sync.WaitGroup
-		for i := range 2 {
+		for i := range held {
 			readers.Go(func() {
 				if a, _ := g.Do(t.Context(), fmt.Sprint("bad", i)); a.Err == nil {
 					t.Error("got no error")
@@ -471,8 +501,8 @@ func TestCloseTurnsWaitersAway(t *testing.T) {
 			t.Errorf("after Close: got error %v after %v, want tier.ErrClosed at once", a.Err, time.Since(begun))
 		}
 		readers.Wait()
-		if got := len(s.asked()); got != 2 {
-			t.Errorf("%d round trips, want 2", got)
+		if got := len(s.asked()); got != held {
+			t.Errorf("%d round trips, want %d", got, held)
 		}
 	}) // which fails if a goroutine is left
 }
