@@ -10,17 +10,13 @@ import (
 // batch is the reads of one round trip. All but the answers is guarded by the
 // gatherer's mutex until the batch departs; what comes after says so.
 type batch[V any] struct {
-	begun     time.Time
-	keys      []string
-	shared    []bool // which keys several reads ask for
-	answers   []Answer[V]
-	called    bool // somebody is about to take it
-	values    context.Context
-	deadline  time.Time // the latest of the callers'
-	unlimited bool      // a caller has none
-
-	ctx    context.Context
-	cancel context.CancelFunc
+	begun   time.Time
+	keys    []string
+	shared  []bool // which keys several reads ask for
+	answers []Answer[V]
+	called  bool // somebody is about to take it
+	ctx     tripContext
+	cancel  context.CancelFunc
 
 	// These change under the mutex until the end.
 	waiting   int  // callers
@@ -28,27 +24,33 @@ type batch[V any] struct {
 	hasLanded bool
 
 	landed chan struct{} // is closed when the answers are there
+
+	// A lone read needs no more memory than this.
+	oneKey    [1]string
+	oneShared [1]bool
+	oneAnswer [1]Answer[V]
 }
 
 var errGoexit = errors.New("the client ended the goroutine of its call")
 
 func newBatch[V any](first context.Context, size int) *batch[V] {
-	return &batch[V]{
-		begun:  time.Now(),
-		keys:   make([]string, 0, size),
-		shared: make([]bool, 0, size),
-		values: first,
-		landed: make(chan struct{}),
+	b := &batch[V]{begun: time.Now(), landed: make(chan struct{})}
+	b.ctx.values = first
+	if size > 1 {
+		b.keys, b.shared = make([]string, 0, size), make([]bool, 0, size)
+	} else {
+		b.keys, b.shared = b.oneKey[:0], b.oneShared[:0]
 	}
+	return b
 }
 
 // add returns the place of the key.
 func (b *batch[V]) add(ctx context.Context, key string, places *index) int {
 	b.waiting++
 	if at, limited := ctx.Deadline(); !limited {
-		b.unlimited = true
-	} else if at.After(b.deadline) {
-		b.deadline = at
+		b.ctx.unlimited = true
+	} else if at.After(b.ctx.deadline) {
+		b.ctx.deadline = at
 	}
 	place := places.find(b.keys, key)
 	if place < len(b.keys) {
@@ -63,21 +65,32 @@ func (b *batch[V]) add(ctx context.Context, key string, places *index) int {
 // for a client that traces, and ends when all callers have left; that is what its
 // deadline comes to.
 func (b *batch[V]) depart() {
-	b.answers = make([]Answer[V], len(b.keys))
-	b.ctx, b.cancel = context.WithCancel(context.WithoutCancel(b.values))
-	if !b.unlimited {
-		b.ctx = limited{b.ctx, b.deadline}
+	if n := len(b.keys); n == 1 {
+		b.answers = b.oneAnswer[:]
+	} else {
+		b.answers = make([]Answer[V], n)
 	}
+	b.ctx.Context, b.cancel = context.WithCancel(context.Background())
 }
 
-// limited is a context that tells a deadline, which a client can give to its socket,
-// and needs no timer, since somebody else will end it.
-type limited struct {
+// tripContext has the values of one context and the deadline of another. It needs no
+// timer for that, since somebody else will end it.
+type tripContext struct {
 	context.Context
-	deadline time.Time
+	values    context.Context
+	deadline  time.Time // the latest of the callers'
+	unlimited bool      // a caller has none
 }
 
-func (c limited) Deadline() (time.Time, bool) { return c.deadline, true }
+func (c *tripContext) Deadline() (time.Time, bool) { return c.deadline, !c.unlimited }
+
+func (c *tripContext) Value(key any) any {
+	// Ours comes first: it tells what is derived from it that it can be cancelled.
+	if value := c.Context.Value(key); value != nil {
+		return value
+	}
+	return c.values.Value(key)
+}
 
 // fail answers all with the error.
 func (b *batch[V]) fail(err error) {
@@ -112,11 +125,11 @@ func (g *Gatherer[V]) trip(b *batch[V]) {
 		b.land()
 		g.mu.Unlock()
 	}()
-	if err := g.gate.Enter(b.ctx); err != nil {
+	if err := g.gate.Enter(&b.ctx); err != nil {
 		b.fail(err)
 		return
 	}
 	entered = true
-	g.fetch(b.ctx, b.keys, b.answers)
+	g.fetch(&b.ctx, b.keys, b.answers)
 	fetched = true
 }

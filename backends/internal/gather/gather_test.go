@@ -334,7 +334,12 @@ func TestARoundTripHasTheLatestDeadline(t *testing.T) {
 func TestARoundTripThatNobodyWaitsForEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := 0
-		s := &server{before: func(ctx context.Context, _ []string) { <-ctx.Done(); ended++ }}
+		s := &server{before: func(ctx context.Context, _ []string) {
+			derived, cancel := context.WithCancel(ctx) // as clients do
+			defer cancel()
+			<-derived.Done()
+			ended++
+		}}
 		g := s.gatherer()
 		for i := range 3 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
