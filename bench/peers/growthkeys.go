@@ -17,9 +17,9 @@ const (
 	// manyKeys take so long to put in that they are measured in fewer rounds.
 	manyKeys       = 1_000_000
 	manyKeysRounds = 3
-	// manyKeysMemory is where the collector begins to work harder rather than let
-	// garbage from filling grow beside the entries.
-	manyKeysMemory = 3 << 30
+	// manyKeysMemory is where garbage is collected while the keys are put in: to look
+	// through gigabytes of entries takes seconds each time.
+	manyKeysMemory = 3500 << 20
 )
 
 // growthKeys measures hits over ever more keys.
@@ -80,6 +80,7 @@ func growthKeysSubject(g *growth, c contestant[string], n int, order func() stri
 	return subject{
 		name: c.name, module: c.module,
 		measure: func(ctx context.Context) (sample, error) {
+			defer debug.SetGCPercent(debug.SetGCPercent(-1))
 			defer debug.SetMemoryLimit(debug.SetMemoryLimit(manyKeysMemory))
 			var loads atomic.Int64
 			value := new(payload) // of all keys: nobody reads it
@@ -95,14 +96,10 @@ func growthKeysSubject(g *growth, c contestant[string], n int, order func() stri
 				if i%fillChunk == 0 && ctx.Err() != nil {
 					return sample{}, context.Cause(ctx)
 				}
-				// Each in memory of its own, as caches hold them.
-				if key := textKey(keySeed, uint64(i)); c.loads {
-					opened.get(key)
-				} else {
-					opened.set(key, value)
-				}
+				// Each in memory of its own, as caches hold them. It is set, not loaded: a load
+				// leaves much garbage, and entries look alike but for the time it took.
+				opened.set(textKey(keySeed, uint64(i)), value)
 			}
-			loads.Store(0)
 			var missed atomic.Int64
 			measured, err := watch.measure(ctx, allInTurn(opened, order(), &missed))
 			if n := missed.Load() + loads.Load(); n > 0 {

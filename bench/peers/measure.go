@@ -41,7 +41,7 @@ func (w *stopwatch) measure(ctx context.Context, b body) (sample, error) {
 		if err := w.calibrate(ctx, b); err != nil {
 			return sample{}, err
 		}
-	} else if _, err := timed(w.goroutines, w.n/warmUp, b); err != nil {
+	} else if _, err := perform(w.goroutines, w.n/warmUp, b, nil); err != nil {
 		return sample{}, err
 	}
 	if err := context.Cause(ctx); err != nil {
@@ -57,7 +57,7 @@ func (w *stopwatch) calibrate(ctx context.Context, b body) error {
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		s, err := timed(w.goroutines, n, b)
+		s, err := perform(w.goroutines, n, b, nil)
 		if err != nil {
 			return err
 		}
@@ -70,10 +70,17 @@ func (w *stopwatch) calibrate(ctx context.Context, b body) error {
 	}
 }
 
-// timed runs n operations of the body, or a few more, in the goroutines and returns
-// what one of them took. The goroutines are there before the clock starts, and what
-// they allocated till then is not counted.
+// timed is perform with the garbage collected before, so that nobody pays for that of
+// another. With millions of entries that takes seconds.
 func timed(goroutines, n int, b body) (sample, error) {
+	return perform(goroutines, n, b, runtime.GC)
+}
+
+// perform does n operations of the body, or a few more, in the goroutines and returns
+// what one of them took. The goroutines are there before the clock starts, and what
+// they allocated till then is not counted. It calls prepare, if that is not nil, just
+// before.
+func perform(goroutines, n int, b body, prepare func()) (sample, error) {
 	each := max(1, (n+goroutines-1)/goroutines)
 	var ready, done sync.WaitGroup
 	start := make(chan struct{})
@@ -92,8 +99,9 @@ func timed(goroutines, n int, b body) (sample, error) {
 		})
 	}
 	ready.Wait()
-	runtime.GC() // so that nobody pays for the garbage of another
-
+	if prepare != nil {
+		prepare()
+	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	began := time.Now()
