@@ -17,7 +17,12 @@ PEERFLAGS ?=
 # The comparison with other libraries is a module of its own, which ./... leaves out.
 PEERS := cd bench/peers &&
 
-.PHONY: all test vet lint bench bench-peers fmt servers
+# What bench-check compares: make bench-check BASE=v1.0.0 HEAD=main. .ci/bench-check
+# says what stands for one that is not given.
+BASE ?=
+HEAD ?=
+
+.PHONY: all test vet lint bench bench-peers bench-check fmt servers
 
 all: vet lint test
 
@@ -40,6 +45,10 @@ bench:
 # About twenty minutes on two cores.
 bench-peers: servers
 	$(PEERS) $(GO) run . $(PEERFLAGS)
+
+# A few minutes.
+bench-check:
+	@GO='$(GO)' bash .ci/bench-check '$(BASE)' '$(HEAD)'
 
 fmt:
 	$(GOLANGCI_LINT) fmt ./...
