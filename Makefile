@@ -22,7 +22,7 @@ PEERS := cd bench/peers &&
 BASE ?=
 HEAD ?=
 
-.PHONY: all test vet lint bench bench-peers bench-check fmt servers
+.PHONY: all test vet lint bench bench-peers bench-check instructions fmt servers
 
 all: vet lint test
 
@@ -49,6 +49,11 @@ bench-peers: servers
 # A few minutes.
 bench-check:
 	@GO='$(GO)' bash .ci/bench-check '$(BASE)' '$(HEAD)'
+
+# Fails where an operation takes more instructions than .ci/instructions says. Needs
+# valgrind, and is skipped without.
+instructions:
+	@GO='$(GO)' bash .ci/instructions
 
 fmt:
 	$(GOLANGCI_LINT) fmt ./...
