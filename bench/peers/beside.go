@@ -15,21 +15,32 @@ import (
 )
 
 const (
-	besideGoroutines = 2       // that read
-	stormKeys        = 1 << 15 // that nobody reads
-	leastStorm       = 0.1     // seconds; in less its rate tells nothing
+	stormRate  = 10_000  // operations a second
+	stormKeys  = 1 << 15 // that nobody reads
+	leastStorm = 0.1     // seconds; in less its rate tells nothing
 )
 
-// beside measures hits of Terrace alone and beside storms on other keys. A row's ratio
-// is its throughput by that of the hits alone.
+// beside measures hits of Terrace alone, and beside storms on other keys. A storm takes
+// of the processor what its work takes, which would be gone for any cache; so each is
+// measured twice: in the cache that is read, and apart from it, in another that is made
+// alike. What the hits lose in the one beside the other is what they lose by sharing a
+// cache with the storm. With one reader there is a core for the storm, with two there
+// is none.
 func beside(p *peers) []block {
-	b := block{group: "beside", goroutines: besideGoroutines, relate: relateToAlone}
-	for _, l1 := range []topTier{{"terrace-sieve", newSieve[string]}, {"terrace-lru", newLRU[string]}} {
-		for _, storm := range storms {
-			b.subjects = append(b.subjects, besideSubject(p, l1, storm))
+	var blocks []block
+	for _, goroutines := range []int{1, 2} {
+		b := block{group: "beside", goroutines: goroutines, relate: relateStorms}
+		for _, l1 := range []topTier{{"terrace-sieve", newSieve[string]}, {"terrace-lru", newLRU[string]}} {
+			b.subjects = append(b.subjects, besideSubject(p, goroutines, l1, storm{name: alone}))
+			for _, storm := range storms {
+				b.subjects = append(b.subjects, besideSubject(p, goroutines, l1, storm))
+				storm.apart = true
+				b.subjects = append(b.subjects, besideSubject(p, goroutines, l1, storm))
+			}
 		}
+		blocks = append(blocks, b)
 	}
-	return []block{b}
+	return blocks
 }
 
 // topTier is an L1 with the name of its rows.
@@ -39,58 +50,82 @@ type topTier struct {
 }
 
 // storm is what goes on beside the reads. It has a rate and does not take what
-// processor time it can get: that would be gone for any cache.
+// processor time it can get.
 type storm struct {
 	name  string
-	rate  float64 // a second; 0: there is none
-	work  func(c *stormy, key string)
-	waits bool          // work waits for the origin, so it is done in a goroutine of its own
-	load  time.Duration // that the origin takes
-	l3    time.Duration // that a third tier takes for a call; 0: there is no such tier
+	work  func(c *stormy, key string) // nil: there is none
+	waits bool                        // work waits for the origin, so it is done in a goroutine of its own
+	load  time.Duration               // that the origin takes
+	l3    time.Duration               // that a third tier takes for a call; 0: there is no such tier
+	apart bool                        // it is in another cache than the reads
 }
 
-// alone is the name of the storm that is none.
-const alone = "alone"
+// Parts of rows' names: that of the row without a storm, and the end of those whose
+// storm is in another cache.
+const (
+	alone = "alone"
+	apart = "-apart"
+)
 
 var storms = []storm{
-	{name: alone},
-	{name: "refresh", rate: 3_000, load: 5 * time.Millisecond, work: func(c *stormy, key string) {
+	{name: "refresh", load: 5 * time.Millisecond, work: func(c *stormy, key string) {
 		_ = c.cache.Expire(request, key)
 		c.get(key) // is served, and begins the refresh
 	}},
-	{name: "fill", rate: 3_000, waits: true, l3: 5 * time.Millisecond, work: func(c *stormy, key string) {
+	{name: "fill", waits: true, l3: 5 * time.Millisecond, work: func(c *stormy, key string) {
 		_ = c.cache.Delete(request, key)
 		c.get(key) // looks into the third tier too, and stores there
 	}},
-	{name: "delete", rate: 20_000, work: func(c *stormy, key string) {
+	{name: "delete", work: func(c *stormy, key string) {
 		_ = c.cache.Delete(request, key)
 	}},
 }
 
-func besideSubject(p *peers, l1 topTier, storm storm) subject {
+func (s storm) rowName(l1 topTier) string {
+	name := l1.name + "-" + s.name
+	if s.apart {
+		name += apart
+	}
+	return name
+}
+
+func besideSubject(p *peers, goroutines int, l1 topTier, storm storm) subject {
 	all := sync.OnceValue(func() []string { return newKeys(textKey, p.Keys+stormKeys) })
 	drawn := sync.OnceValue(func() [][]string {
-		return sequences(all()[:p.Keys], besideGoroutines, p.draws(), zipf(p.Keys, zipfSkew))
+		return sequences(all()[:p.Keys], goroutines, p.draws(), zipf(p.Keys, zipfSkew))
 	})
-	watch := &stopwatch{goroutines: besideGoroutines, seconds: p.Seconds}
+	watch := &stopwatch{goroutines: goroutines, seconds: p.Seconds}
+	name := storm.rowName(l1)
 	return subject{
-		name: l1.name + "-" + storm.name, module: terraceModule,
+		name: name, module: terraceModule,
 		measure: func(ctx context.Context) (sample, error) {
-			c := &stormy{}
-			f, err := openFilled(c.contestant(l1, storm), setup[string]{capacity: roomFor(len(all())), load: textPayload}, all())
+			open := func(keys []string) (*stormy, filled[string], error) {
+				c := &stormy{}
+				f, err := openFilled(c.contestant(l1, storm), setup[string]{capacity: roomFor(len(all())), load: textPayload}, keys)
+				return c, f, err
+			}
+			c, f, err := open(all())
 			if err != nil {
 				return sample{}, err
 			}
 			defer f.close()
+			if storm.apart {
+				other, f, err := open(all()[p.Keys:])
+				if err != nil {
+					return sample{}, err
+				}
+				defer f.close()
+				c = other
+			}
 			sequences := drawn()
 			calm := storm.rage(c, all()[p.Keys:])
 			var missed atomic.Int64
 			measured, err := watch.measure(ctx, reads(f.cache, sequences, &missed))
 			if reached := calm(); reached < 0.5 && p.Seconds >= leastStorm {
-				p.warn("beside: %s-%s: the storm reached %.0f %% of its rate", l1.name, storm.name, 100*reached)
+				p.warn("beside: %s: the storm reached %.0f %% of its rate", name, 100*reached)
 			}
 			if n := missed.Load(); n > 0 {
-				p.warn("beside: %s-%s: %d reads were no hits", l1.name, storm.name, n)
+				p.warn("beside: %s: %d reads were no hits", name, n)
 			}
 			return measured, err
 		},
@@ -136,7 +171,7 @@ func (c *stormy) wait(d time.Duration) {
 // rage begins the storm over the keys and returns what ends it, and tells how much of
 // its rate it reached.
 func (s storm) rage(c *stormy, keys []string) (calm func() (reached float64)) {
-	if s.rate == 0 {
+	if s.work == nil {
 		return func() float64 { return 1 }
 	}
 	c.raging.Store(true)
@@ -144,7 +179,7 @@ func (s storm) rage(c *stormy, keys []string) (calm func() (reached float64)) {
 	var working sync.WaitGroup
 	var done atomic.Int64
 	began := time.Now()
-	due := func() int64 { return int64(s.rate * time.Since(began).Seconds()) }
+	due := func() int64 { return int64(stormRate * time.Since(began).Seconds()) }
 	work := func(i int64) {
 		s.work(c, keys[i%int64(len(keys))])
 		done.Add(1)
@@ -196,19 +231,25 @@ func (s *slowStore) Set(ctx context.Context, key string, e *tier.Entry[*payload]
 func (s *slowStore) Delete(ctx context.Context, key string) error { return s.store.Delete(ctx, key) }
 func (s *slowStore) Close() error                                 { return s.store.Close() }
 
-// relateToAlone gives each row its throughput by that of the row alone.
-func relateToAlone(rows []row) {
+// relateStorms gives each row its throughput by that of the row alone, and each whose
+// storm is in the same cache that by the one whose storm is apart.
+func relateStorms(rows []row) {
 	by := make(map[string]float64)
 	for _, r := range rows {
-		if l1, ok := strings.CutSuffix(r.Name, alone); ok {
-			by[l1] = *r.NsPerOp
-		}
+		by[r.Name] = *r.NsPerOp
 	}
 	for i, r := range rows {
-		for l1, ns := range by {
-			if strings.HasPrefix(r.Name, l1) {
-				rows[i].Ratio = figure(ns / *r.NsPerOp, 3)
+		l1 := r.Name
+		for _, other := range rows {
+			if own, ok := strings.CutSuffix(other.Name, alone); ok && strings.HasPrefix(r.Name, own) {
+				l1 = own
 			}
+		}
+		if ns, ok := by[l1+alone]; ok {
+			rows[i].Ratio = figure(ns / *r.NsPerOp, 3)
+		}
+		if ns, ok := by[r.Name+apart]; ok {
+			rows[i].RatioApart = figure(ns / *r.NsPerOp, 3)
 		}
 	}
 }

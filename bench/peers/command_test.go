@@ -43,6 +43,9 @@ func TestJSON(t *testing.T) {
 		want := fields
 		if group == "beside" {
 			want = append(slices.Clone(fields), "ratio")
+			if name := r["name"].(string); !strings.HasSuffix(name, alone) && !strings.HasSuffix(name, apart) {
+				want = append(want, "ratio_apart")
+			}
 			slices.Sort(want)
 		}
 		var got []string

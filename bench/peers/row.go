@@ -28,6 +28,8 @@ type row struct {
 	OpsPerSecond  *float64 `json:"ops_per_second"`
 	// Ratio is the throughput beside a storm by that without one.
 	Ratio *float64 `json:"ratio,omitempty"`
+	// RatioApart is that by the throughput beside the same storm in another cache.
+	RatioApart *float64 `json:"ratio_apart,omitempty"`
 	// X is how many there are of what grows: keys, goroutines, tiers, bytes of a value.
 	X *float64 `json:"x,omitempty"`
 }

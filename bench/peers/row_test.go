@@ -22,15 +22,21 @@ func TestRowOfSamples(t *testing.T) {
 	}
 }
 
-func TestRatiosToAlone(t *testing.T) {
+func TestRatiosOfStorms(t *testing.T) {
 	rows := []row{
-		{Name: "terrace-lru-alone", NsPerOp: figure(50, 0)}, {Name: "terrace-lru-fill", NsPerOp: figure(100, 0)},
+		{Name: "terrace-lru-alone", NsPerOp: figure(50, 0)},
+		{Name: "terrace-lru-fill", NsPerOp: figure(100, 0)}, {Name: "terrace-lru-fill-apart", NsPerOp: figure(80, 0)},
 		{Name: "terrace-sieve-alone", NsPerOp: figure(20, 0)}, {Name: "terrace-sieve-delete", NsPerOp: figure(16, 0)},
 	}
-	relateToAlone(rows)
-	for i, want := range []float64{1, 0.5, 1, 1.25} {
+	relateStorms(rows)
+	for i, want := range []float64{1, 0.5, 0.625, 1, 1.25} {
 		if got := rows[i].Ratio; got == nil || *got != want {
 			t.Errorf("%s: got %v, want %v", rows[i].Name, got, want)
+		}
+	}
+	for i, r := range rows {
+		if got := r.RatioApart; (i == 1) != (got != nil) || got != nil && *got != 0.8 {
+			t.Errorf("%s: of apart: got %v, want 0.8 for the one that has such a row", r.Name, got)
 		}
 	}
 }

@@ -87,6 +87,7 @@ func columnsOf(rows []row) []column {
 	add("allocs", func(r row) *float64 { return r.AllocsPerOp }, func(x float64) string { return fmt.Sprintf("%.4g", x) })
 	add("ops/s", func(r row) *float64 { return r.OpsPerSecond }, thousands)
 	add("of alone", func(r row) *float64 { return r.Ratio }, func(x float64) string { return fmt.Sprintf("%.2f", x) })
+	add("of apart", func(r row) *float64 { return r.RatioApart }, func(x float64) string { return fmt.Sprintf("%.2f", x) })
 	return columns
 }
 
