@@ -279,7 +279,7 @@ func TestNothingWaitsAtRest(t *testing.T) {
 // in proportion to the entries held.
 func TestEndsAreForgotten(t *testing.T) {
 	const long = 24 * time.Hour
-	steps := 20_000
+	steps := 8000
 	if testing.Short() {
 		steps = 3000
 	}
@@ -429,7 +429,7 @@ func TestC63WritesWhileTheDeadGo(t *testing.T) {
 // TestManyDieAtOnce: giving back many entries is done in parts, beside which writes
 // go on, and Close ends it.
 func TestManyDieAtOnce(t *testing.T) {
-	n := 100_000
+	n := 30_000
 	if testing.Short() {
 		n = 10_000
 	}
@@ -472,7 +472,7 @@ func TestManyDieAtOnce(t *testing.T) {
 		})
 	})
 	t.Run("and a Close", func(t *testing.T) {
-		for range 10 {
+		for range 5 {
 			synctest.Test(t, func(t *testing.T) {
 				s := fill(t)
 				var wg sync.WaitGroup

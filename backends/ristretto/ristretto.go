@@ -9,7 +9,7 @@
 // last value written, or nothing.
 //
 // Reads do not look at the clock. They find an entry whose life is over until it is
-// removed, which is within four seconds unless very many die at once (see expiry.go).
+// removed, some four seconds later unless very many die at once (see expiry.go).
 package ristretto
 
 import (
