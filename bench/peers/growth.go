@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -107,6 +108,11 @@ func grow(ctx context.Context, s *growthSettings, stdout, stderr io.Writer) erro
 			return fmt.Errorf("--plots: %w", err)
 		}
 	}
+	if s.Doc != "" {
+		if _, err := os.Stat(s.Doc); err != nil {
+			return fmt.Errorf("--doc: %w", err)
+		}
+	}
 	g := &growth{newPeers(s.settings(), stderr), s}
 	measure := g.measureAll
 	if s.Rows != "" {
@@ -191,11 +197,18 @@ func (g *growth) replay(rows []row, done func(chart, []row) error) error {
 	return nil
 }
 
-// show prints the table of a chart, and draws it.
+// show prints the table of a chart, puts it into the document, and draws it.
 func (g *growth) show(out *output, c chart, rows []row) error {
 	if out.tables {
 		if err := writeGrowth(out.stdout, c, rows, g.Markdown); err != nil {
 			return err
+		}
+	}
+	if g.Doc != "" {
+		var table strings.Builder
+		_ = writeGrowth(&table, c, rows, true) // a Builder takes all
+		if err := replaceTable(g.Doc, c.group, table.String()); err != nil {
+			return fmt.Errorf("--doc: %w", err)
 		}
 	}
 	if g.Plots == "" {

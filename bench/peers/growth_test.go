@@ -85,6 +85,30 @@ func wantPicture(t *testing.T, name string) {
 	}
 }
 
+func TestTablesOfADocument(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "doc.md")
+	write := func(content string) {
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("# Doc\n\n<!-- one -->\n\ntext\n\n<!-- two -->\n\n| old |\n|---|\n| table |\n\n![plot](two.svg)\n")
+	for range 2 { // again changes nothing
+		for name, table := range map[string]string{"one": "\n| 1 |\n", "two": "| 2 |\n"} {
+			if err := replaceTable(file, name, table); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, _ := os.ReadFile(file)
+		if want := "# Doc\n\n<!-- one -->\n\n| 1 |\n\ntext\n\n<!-- two -->\n\n| 2 |\n\n![plot](two.svg)\n"; string(got) != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if err := replaceTable(file, "three", "| 3 |\n"); err == nil || !strings.Contains(err.Error(), "<!-- three -->") {
+		t.Errorf("without a place for it: got %v", err)
+	}
+}
+
 func TestWrongInputOfGrowth(t *testing.T) {
 	dir := t.TempDir()
 	broken := filepath.Join(dir, "broken.json")
@@ -104,6 +128,7 @@ func TestWrongInputOfGrowth(t *testing.T) {
 		{"--json " + dir, "--json"},
 		{"--rows " + dir + "/missing.json", "no such file"},
 		{"--rows " + broken, "--rows"},
+		{"--doc " + dir + "/missing.md", "no such file"},
 		{"--only values --redis 127.0.0.1:1", "127.0.0.1:1"},
 	} {
 		code, stdout, stderr := runPeers(t.Context(), append([]string{"growth"}, strings.Fields(test.args)...)...)

@@ -18,6 +18,7 @@ type growthSettings struct {
 	JSON     string // file beside the tables, or "-" for stdout instead of them
 	Plots    string // directory
 	Markdown bool
+	Doc      string // file whose tables are replaced
 	Rows     string // file of rows to show, instead of measuring
 }
 
@@ -30,6 +31,7 @@ func (s *growthSettings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.JSON, "json", "", "write the rows as JSON to this `FILE` too; -: to stdout, instead of the tables")
 	f.StringVar(&s.Plots, "plots", "", "draw each table as an SVG file in this `DIR`")
 	f.BoolVar(&s.Markdown, "markdown", false, "print the tables as Markdown")
+	f.StringVar(&s.Doc, "doc", "", "replace the tables in this Markdown `FILE`, each below its line <!-- growth-… -->")
 	f.StringVar(&s.Rows, "rows", "", "measure nothing, show the rows in this `FILE` that --json wrote")
 }
 
@@ -46,7 +48,7 @@ func (s *growthSettings) validate(changed func(string) bool) error {
 		empty bool
 	}{
 		{"only", len(s.Only) == 0}, {"redis", s.Redis == ""}, {"json", s.JSON == ""},
-		{"plots", s.Plots == ""}, {"rows", s.Rows == ""},
+		{"plots", s.Plots == ""}, {"doc", s.Doc == ""}, {"rows", s.Rows == ""},
 	} {
 		if changed(flag.name) && flag.empty {
 			return errEmpty(flag.name)
