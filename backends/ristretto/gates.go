@@ -17,7 +17,7 @@ type gate struct {
 
 // enter lets a Get in by the gate for which its goroutine's stack stands: goroutines
 // that run at the same time have different stacks, and cores do not contend even for
-// one key. A random gate costs more to draw than to pass.
+// one key. A random gate would cost as much to draw as to pass.
 func (g *gates) enter() *gate {
 	var here byte
 	const spread = 0x9E3779B97F4A7C15 // 2^64 by the golden ratio; the upper bits are the mixed ones

@@ -58,7 +58,7 @@ func (o Options[K, V]) Validate() error {
 	return nil
 }
 
-const maxCounters = 1 << 32
+const maxCounters int64 = 1 << 32
 
 func (o Options[K, V]) counters() int64 {
 	const least, most = 1 << 10, 1 << 22
