@@ -69,8 +69,9 @@ func writePlot(w io.Writer, c chart, rows []row) error {
 	grid := plotter.NewGrid()
 	grid.Vertical.Color, grid.Horizontal.Color = color.Gray{0xd8}, color.Gray{0xd8}
 	p.Add(grid)
-	for i, name := range namesOf(rows) {
-		if err := addSeries(p, &legend, i, name, rows); err != nil {
+	names := namesOf(rows)
+	for i, name := range names {
+		if err := addSeries(p, &legend, i, name, seriesOf(rows, name, c.beside(xs, i, len(names)))); err != nil {
 			return fmt.Errorf("plot %s: %w", c.file, err)
 		}
 	}
@@ -102,13 +103,7 @@ func sans(f *font.Font, size float64) {
 }
 
 // addSeries adds the i-th line, and its name to the legend.
-func addSeries(p *plot.Plot, legend *plot.Legend, i int, name string, rows []row) error {
-	var s series
-	for _, r := range rows {
-		if r.Name == name {
-			s = append(s, r)
-		}
-	}
+func addSeries(p *plot.Plot, legend *plot.Legend, i int, name string, s series) error {
 	line, points, err := plotter.NewLinePoints(s)
 	if err != nil {
 		return err
@@ -127,14 +122,39 @@ func addSeries(p *plot.Plot, legend *plot.Legend, i int, name string, rows []row
 }
 
 // series are the rows of one name, as the plotters ask for them.
-type series []row
+type series struct {
+	rows  []row
+	place func(x float64) float64 // where a step of this name is drawn
+}
 
-func (s series) Len() int { return len(s) }
+func seriesOf(rows []row, name string, place func(float64) float64) series {
+	s := series{place: place}
+	for _, r := range rows {
+		if r.Name == name {
+			s.rows = append(s.rows, r)
+		}
+	}
+	return s
+}
 
-func (s series) XY(i int) (x, y float64) { return *s[i].X, *s[i].NsPerOp }
+func (s series) Len() int { return len(s.rows) }
+
+func (s series) XY(i int) (x, y float64) { return s.place(*s.rows[i].X), *s.rows[i].NsPerOp }
 
 func (s series) YError(i int) (below, above float64) {
-	return *s[i].NsPerOp - *s[i].NsMin, *s[i].NsMax - *s[i].NsPerOp
+	r := s.rows[i]
+	return *r.NsPerOp - *r.NsMin, *r.NsMax - *r.NsPerOp
+}
+
+// beside moves the i-th of n lines a little aside, lest its bars hide another's.
+func (c chart) beside(xs []float64, i, n int) func(x float64) float64 {
+	const apart = 0.008 // of the axis
+	by := apart * (float64(i) - float64(n-1)/2)
+	first, last := xs[0], xs[len(xs)-1]
+	if c.linear {
+		return func(x float64) float64 { return x + by*(last-first) }
+	}
+	return func(x float64) float64 { return x * math.Pow(last/first, by) }
 }
 
 // ticksAt labels what was measured and nothing else.
