@@ -47,9 +47,10 @@ func (x *finding[V]) at(level int) sighting {
 	return x.seen[level]
 }
 
-// asHit returns the answer with the hit.
+// asHit returns a flight's answer with the hit. It is not calm: to fill the levels
+// above, and to wake who waits, may take longer than the entry lives.
 func (x *finding[V]) asHit() answer[V] {
-	return answer[V]{entry: x.hit, source: x.source, refresh: x.refresh, calm: x.calm}
+	return answer[V]{entry: x.hit, source: x.source, refresh: x.refresh}
 }
 
 // asReserve returns the answer with the reserve.

@@ -354,3 +354,60 @@ func TestJitterWithStaleWhileRevalidate(t *testing.T) {
 		_ = start
 	})
 }
+
+// What was far from its end when it was found may be over when it has been written
+// into a slow tier above; it is not served then (T3).
+func TestSlowFillServesNothingDead(t *testing.T) {
+	virtual(t, "a remote tier above", func(t *testing.T) {
+		upper := hook(storetest.NewMap[string, int](), func(_ context.Context, op, key string) error {
+			if op == "set" && key == "short" {
+				time.Sleep(450 * time.Millisecond)
+			}
+			return nil
+		})
+		lower := storetest.NewMap[string, int]()
+		c := newCache(t, coordinator.Options[string, int]{
+			Tiers: []tier.Tier[string, int]{{Name: "l1", Store: upper}, {Name: "l2", Store: lower}},
+			Load:  func(context.Context, string) (int, error) { return 2, nil },
+		})
+		for range 1000 { // so that the approximate clock runs
+			wantGet(t, c, "hot", 2)
+		}
+		now := tier.Now()
+		end := now.Add(300 * time.Millisecond)
+		_ = lower.Set(ctx, "short", tier.NewEntry(1, tier.Meta{LoadedAt: now, FreshUntil: end, UsableUntil: end}), tier.Forever)
+		wantGet(t, c, "short", 2)
+	})
+}
+
+// recorder notes for how long it is told to keep entries. It counts as remote.
+type recorder struct {
+	tier.Store[string, int]
+	ttl time.Duration
+}
+
+func (r *recorder) Set(ctx context.Context, key string, e *tier.Entry[int], ttl time.Duration) error {
+	r.ttl = ttl
+	return r.Store.Set(ctx, key, e, ttl)
+}
+
+// A Set that a lower tier is slow to take tells the upper one the life that is left
+// by then (T1).
+func TestSetTellsTheLifeThatIsLeft(t *testing.T) {
+	virtual(t, "a slow tier below", func(t *testing.T) {
+		upper := &recorder{Store: storetest.NewMap[string, int]()}
+		lower := hook(storetest.NewMap[string, int](), func(context.Context, string, string) error {
+			time.Sleep(400 * time.Millisecond)
+			return nil
+		})
+		c := newCache(t, coordinator.Options[string, int]{
+			Tiers: []tier.Tier[string, int]{{Name: "l1", Store: upper}, {Name: "l2", Store: lower}},
+		})
+		if err := c.Set(ctx, "key", 1); err != nil {
+			t.Fatal(err)
+		}
+		if want := time.Minute - 400*time.Millisecond; upper.ttl != want {
+			t.Errorf("kept for %v, want %v", upper.ttl, want)
+		}
+	})
+}

@@ -182,7 +182,8 @@ func (c *Cache[K, V]) writeAll(ctx context.Context, key K, op string, w repeat[V
 }
 
 // apply carries a write to one level: an entry where there is one that still lives,
-// else a deletion.
+// else a deletion. The time may be a little old: a level that is told how long to
+// keep the entry is told exactly.
 func (c *Cache[K, V]) apply(ctx context.Context, l *level[K, V], key K, w repeat[V], now tier.Instant) error {
 	if l.local && l.swap == nil {
 		if w.entry != nil && w.entry.UsableUntil() > now {
@@ -193,7 +194,7 @@ func (c *Cache[K, V]) apply(ctx context.Context, l *level[K, V], key K, w repeat
 	return l.bounded(ctx, func(ctx context.Context) error {
 		ttl := time.Duration(0)
 		if w.entry != nil {
-			ttl = l.remaining(w.entry, now)
+			ttl = l.remaining(w.entry, tier.Now())
 		}
 		switch {
 		case ttl > 0 && l.swap != nil:
