@@ -372,3 +372,39 @@ func TestNestedLoadsAreBounded(t *testing.T) {
 		}
 	})
 }
+
+// exiting is a local store that ends the goroutine of whoever reads, when told to.
+type exiting struct {
+	*storetest.Map[string, int]
+	exits atomic.Bool
+}
+
+func (e *exiting) Get(ctx context.Context, key string) (*tier.Entry[int], error) {
+	if e.exits.Load() && key == "exits" {
+		runtime.Goexit()
+	}
+	return e.Map.Get(ctx, key)
+}
+
+// A goroutine that ends in a look which had waited for its place gives it back (L5).
+func TestGoexitInALookLeavesThePlace(t *testing.T) {
+	virtual(t, "one place", func(t *testing.T) {
+		l1 := &exiting{Map: storetest.NewMap[string, int]()}
+		c := newCache(t, coordinator.Options[string, int]{
+			Tiers:  []tier.Tier[string, int]{{Name: "l1", Store: l1}},
+			Limits: coordinator.Limits{Flights: 1},
+			Load:   func(ctx context.Context, _ string) (int, error) { return 1, sleep(ctx, time.Second) },
+		})
+		go func() { _, _ = c.Get(ctx, "slow") }()
+		synctest.Wait()
+		go func() { _, _ = c.Get(ctx, "exits") }()
+		synctest.Wait() // it waits for the place
+		l1.exits.Store(true)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if s := c.Stats(); s.Flights != 0 || s.Keys != 0 {
+			t.Errorf("at rest: %d flights, %d keys", s.Flights, s.Keys)
+		}
+		wantGet(t, c, "another", 1)
+	})
+}

@@ -215,10 +215,7 @@ func (c *Cache[K, V]) attempt(ctx context.Context, key K, load loading[K, V], pl
 	l, f, leads := c.table.enter(key)
 	if f == nil {
 		x := c.newFinding()
-		if c.lookInto(ctx, key, l, &x, a) {
-			if place != nil {
-				place.leave()
-			}
+		if c.lookInto(ctx, key, l, place, &x, a) {
 			return
 		}
 		if f, leads = c.table.launchAfter(l); leads {
@@ -238,15 +235,19 @@ func (c *Cache[K, V]) attempt(ctx context.Context, key K, load loading[K, V], pl
 	a.joined = true
 }
 
-// lookInto searches the tiers in memory, and ends the look if it has an answer.
-func (c *Cache[K, V]) lookInto(ctx context.Context, key K, l look[K, V], x *finding[V], a *answer[V]) (ok bool) {
-	done := false
+// lookInto searches the tiers in memory. If it has an answer it ends the look, and
+// leaves the place, if it is given one.
+func (c *Cache[K, V]) lookInto(ctx context.Context, key K, l look[K, V], place *gate, x *finding[V], a *answer[V]) (ok bool) {
+	goesOn := false
 	defer func() {
-		if done {
+		if goesOn {
 			return
 		}
-		// A store or a policy has panicked, or ended this goroutine.
 		l.end()
+		if place != nil {
+			place.leave()
+		}
+		// A store or a policy may have panicked, or be ending this goroutine.
 		if p := recover(); p != nil {
 			a.err, ok = &PanicError{Value: p, Stack: debug.Stack()}, true
 		}
@@ -258,13 +259,13 @@ func (c *Cache[K, V]) lookInto(ctx context.Context, key K, l look[K, V], x *find
 	if x.hit == nil {
 		c.search(ctx, key, 0, min(1, c.local), nil, x)
 	}
-	if x.hit != nil {
-		c.fillAbove(ctx, key, x)
-		l.end()
-		a.entry, a.source, a.refresh, a.calm = x.hit, x.source, x.refresh, x.calm
+	if x.hit == nil {
+		goesOn = true
+		return false
 	}
-	done = true
-	return x.hit != nil
+	c.fillAbove(ctx, key, x)
+	a.entry, a.source, a.refresh, a.calm = x.hit, x.source, x.refresh, x.calm
+	return true
 }
 
 // waitForRoom waits within the caller's context for a place in the gate; one who has
