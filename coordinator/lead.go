@@ -81,6 +81,9 @@ func (c *Cache[K, V]) begin(f *flight[K, V]) bool {
 		return false
 	}
 	c.underway.add(f)
+	if c.base.Err() != nil { // Close has ended those under way before this one came
+		f.work.end(context.Canceled)
+	}
 	return true
 }
 
