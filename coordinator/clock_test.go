@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 	"math"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,7 +47,7 @@ func TestClockEndsEntriesExactly(t *testing.T) {
 		begin := time.Now()
 		ran := 0
 		for time.Since(begin) < time.Minute-50*time.Millisecond {
-			for range 3 {
+			for range clockWorth {
 				if got := get(); got != 1 {
 					t.Fatalf("after %v: got load %d, want the first", time.Since(begin), got)
 				}
@@ -63,7 +64,7 @@ func TestClockEndsEntriesExactly(t *testing.T) {
 		if got := get(); got != 1 {
 			t.Errorf("1 ns before the end: got load %d, want the first", got)
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		if got := get(); got != 2 {
 			t.Errorf("at the end: got load %d, want the second", got)
 		}
@@ -104,13 +105,13 @@ func TestClockStops(t *testing.T) {
 		c := clockedCache(t, policy.XFetch{}, &loads)
 		ctx := t.Context()
 		hits := func() {
-			for range 10 {
+			for range 3 * clockWorth {
 				_, _ = c.Get(ctx, "key")
 			}
 		}
 		hits()
 		if !c.clock.runs() {
-			t.Fatal("ten hits in a row did not start the clock")
+			t.Fatal("many hits in a row did not start the clock")
 		}
 		time.Sleep(2*clockTick + 1)
 		synctest.Wait()
@@ -121,11 +122,11 @@ func TestClockStops(t *testing.T) {
 			t.Error("a timer is left")
 		}
 
-		for range 100 { // now and then a hit
+		for range 10 * clockWorth { // a hit now and then
 			_, _ = c.Get(ctx, "key")
-			time.Sleep(2 * clockWorth)
+			time.Sleep(clockTick / (clockWorth - 2))
 			if c.clock.runs() {
-				t.Fatal("the clock was started for a hit that came alone")
+				t.Fatal("the clock was started for hits that come seldom")
 			}
 		}
 
@@ -192,3 +193,69 @@ func (own) Decide(policy.Reading) policy.Decision { return policy.Serve }
 type ownCalm struct{ own }
 
 func (ownCalm) Calm() (time.Duration, float64) { return time.Second, 0 }
+
+// Where goroutines wait long for their turn the ticks do too; hits set the time right.
+func TestHitsCorrectTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var loads int
+		c := clockedCache(t, policy.Fixed{}, &loads)
+		for range 3 * clockWorth {
+			_, _ = c.Get(t.Context(), "key")
+		}
+		if !c.clock.ticker.Stop() {
+			t.Fatal("the clock does not run")
+		}
+		time.Sleep(time.Second)
+		for range hitsPerCorrection * c.counts.copies {
+			_, _ = c.Get(t.Context(), "key")
+		}
+		if got := c.clock.now(); got != tier.Now() {
+			t.Errorf("the clock lags by %v after many hits", tier.Now().Sub(got))
+		}
+		if err := c.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// Where hits are too few to correct it the clock does not run on, and a tick that came
+// late must have had the more of them.
+func TestClockStopsWhereHitsAreFew(t *testing.T) {
+	for _, c := range []struct {
+		late time.Duration
+		hits uint64
+		want bool
+	}{
+		{clockTick, clockWorth, true},
+		{clockTick, clockWorth - 1, false},
+		{10 * clockTick, 10 * clockWorth, true},
+		{10 * clockTick, 10*clockWorth - 1, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			k := newClock(func() uint64 { return c.hits })
+			k.approx.Store(int64(tier.Now()))
+			k.ticked.Store(int64(tier.Now()))
+			time.Sleep(c.late)
+			if k.tick(); k.runs() != c.want {
+				t.Errorf("a tick after %v with %d hits: runs %v, want %v", c.late, c.hits, !c.want, c.want)
+			}
+			k.stop()
+		})
+	}
+}
+
+// A tick that stop meets leaves no old time behind.
+func TestClockStopsForEver(t *testing.T) {
+	for range 2000 {
+		k := newClock(func() uint64 { runtime.Gosched(); return math.MaxUint64 })
+		k.approx.Store(int64(tier.Now()))
+		ticked := make(chan struct{})
+		go func() { k.tick(); close(ticked) }()
+		runtime.Gosched()
+		k.stop()
+		<-ticked
+		if k.runs() || k.ticker.Stop() {
+			t.Fatal("something of the clock is left")
+		}
+	}
+}

@@ -49,13 +49,14 @@ func newCounts(tiers int) *counts {
 	return &counts{cells: make([]atomic.Uint64, (copies+1)*stride), stride: stride, copies: copies, tiers: tiers}
 }
 
-func (c *counts) add(o outcome) {
+// add returns how many one copy of the counter has come to.
+func (c *counts) add(o outcome) uint64 {
 	// A goroutine's stack stays where it is for long, and two goroutines' stacks are
 	// apart: its address tells goroutines apart at no cost.
 	var here byte
 	h := uint64(uintptr(unsafe.Pointer(&here))) >> 11 * 0x9E3779B97F4A7C15
 	i := int(h>>32) & (c.copies - 1)
-	c.cells[i*c.stride+int(o)].Add(1)
+	return c.cells[i*c.stride+int(o)].Add(1)
 }
 
 func (c *counts) sum(o outcome) uint64 {
@@ -66,17 +67,17 @@ func (c *counts) sum(o outcome) uint64 {
 	return n
 }
 
-// hitsSince returns a function that reports whether there were hits since it was last
+// hitsSince returns a function that tells how many hits there were since it was last
 // called.
-func (c *counts) hitsSince() func() bool {
+func (c *counts) hitsSince() func() uint64 {
 	var last uint64
-	return func() bool {
+	return func() uint64 {
 		before := last
 		last = 0
 		for i := range c.tiers {
 			last += c.sum(outcomeHit + outcome(i))
 		}
-		return last != before
+		return last - before
 	}
 }
 

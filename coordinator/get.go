@@ -23,7 +23,9 @@ func (c *Cache[K, V]) Get(ctx context.Context, key K) (V, error) {
 		// all keys, look-ups in the context and looks at the exact time.
 		e, _ := s.top.Get(ctx, key)
 		if e != nil && s.isCalm(e, c.clock.now()) {
-			c.counts.add(outcomeHit)
+			if c.counts.add(outcomeHit)%hitsPerCorrection == 0 {
+				c.clock.correct()
+			}
 			return e.Value(), nil
 		}
 		return c.get(ctx, key, c.load, s, e)
@@ -338,7 +340,9 @@ func (c *Cache[K, V]) conclude(ctx context.Context, key K, load loading[K, V], a
 	case state == Absent:
 		c.counts.add(outcomeAbsent)
 	default:
-		c.counts.add(outcomeHit + outcome(a.source))
+		if c.counts.add(outcomeHit+outcome(a.source))%hitsPerCorrection == 0 {
+			c.clock.correct()
+		}
 	}
 	return state, refreshing
 }
