@@ -81,7 +81,7 @@ func TestBudget(t *testing.T) {
 			t.Errorf("value: got %v", got)
 		}
 		<-b.Done()
-		if err := b.Err(); err != context.DeadlineExceeded || time.Since(start) != time.Second {
+		if err := b.Err(); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Second {
 			t.Errorf("after %v: got error %v, want deadline exceeded after a second", time.Since(start), err)
 		}
 		b.release()
@@ -90,13 +90,13 @@ func TestBudget(t *testing.T) {
 		other := d.within(time.Hour)
 		last := d.within(time.Hour)
 		released.release()
-		if err := released.Err(); err != context.Canceled {
+		if err := released.Err(); !errors.Is(err, context.Canceled) {
 			t.Errorf("released: got error %v, want canceled", err)
 		}
 		last.release()
 		d.end(context.Canceled)
 		<-other.Done()
-		if err := other.Err(); err != context.Canceled {
+		if err := other.Err(); !errors.Is(err, context.Canceled) {
 			t.Errorf("after its parent: got error %v, want canceled", err)
 		}
 		late := d.within(time.Hour)
