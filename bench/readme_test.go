@@ -46,7 +46,13 @@ func TestDocumentsNameFlagsThatExist(t *testing.T) {
 	c.InitDefaultHelpFlag()
 	flag := regexp.MustCompile("(?:`| )--([a-z0-9-]+)")
 	for _, name := range []string{"../README.md", "../docs/bench.md", "../.ci/run"} {
-		for _, m := range flag.FindAllStringSubmatch(read(t, name), -1) {
+		var ours []string // the rest of a line that runs another program has that one's flags
+		for line := range strings.Lines(read(t, name)) {
+			if !strings.Contains(line, "bench/peers") {
+				ours = append(ours, line)
+			}
+		}
+		for _, m := range flag.FindAllStringSubmatch(strings.Join(ours, ""), -1) {
 			if c.Flags().Lookup(m[1]) == nil {
 				t.Errorf("%s names --%s, which the bench does not have", name, m[1])
 			}

@@ -160,6 +160,7 @@ type level[K comparable, V any] struct {
 	clear   tier.Clearer       // nil where it cannot clear
 	measure tier.Measurer      // nil where it cannot tell
 	local   bool
+	byEntry bool          // the store ends entries by their own ends
 	ttl     time.Duration // Forever where there is no bound
 	timeout time.Duration
 
@@ -179,6 +180,7 @@ func newLevel[K comparable, V any](t tier.Tier[K, V], maxRepeats int) *level[K, 
 		name:    t.Name,
 		store:   t.Store,
 		local:   tier.IsLocal(t.Store),
+		byEntry: tier.DoesEndByEntry(t.Store),
 		ttl:     t.TTL,
 		timeout: t.Timeout,
 		repeats: newRepeats[K, V](maxRepeats),
@@ -199,6 +201,16 @@ func newLevel[K comparable, V any](t tier.Tier[K, V], maxRepeats int) *level[K, 
 // remaining returns how long the level may keep an entry from now on (T1).
 func (l *level[K, V]) remaining(e *tier.Entry[V], now tier.Instant) time.Duration {
 	return min(l.ttl, e.UsableUntil().Sub(now))
+}
+
+// setLocal writes an entry to a level that is local. It is told the life that is left
+// if it cannot see that itself (T1).
+func (l *level[K, V]) setLocal(ctx context.Context, key K, e *tier.Entry[V]) error {
+	ttl := l.ttl
+	if !l.byEntry {
+		ttl = l.remaining(e, tier.Now())
+	}
+	return l.store.Set(ctx, key, e, ttl)
 }
 
 // bounded runs a call of the level's store within its time limit; a local store

@@ -34,8 +34,7 @@ func (c *Cache[K, V]) Get(ctx context.Context, key K) (V, error) {
 }
 
 // GetOrLoad is Get with a loader of its own for this call; nil means the cache's.
-// Callers of one key at
-// one time share one load, whichever of their loaders it runs.
+// Callers of one key at one time share one load, whichever of their loaders it runs.
 func (c *Cache[K, V]) GetOrLoad(ctx context.Context, key K, load Loader[K, V]) (V, error) {
 	l := loading[K, V]{plain: load}
 	if load == nil {
@@ -254,8 +253,8 @@ func (c *Cache[K, V]) lookInto(ctx context.Context, key K, l look[K, V], place *
 			a.err, ok = &PanicError{Value: p, Stack: debug.Stack()}, true
 		}
 	}()
-	// Our caller has asked the first tier just before. Only if nothing is found below
-	// does it matter what came there since: a load that has ended meanwhile is not to
+	// The first tier has been asked just before, where that can be. Only if nothing is
+	// found below does it matter what came there since: a load that has ended meanwhile is not to
 	// be made again (L1).
 	c.search(ctx, key, min(1, c.local), c.local, nil, x)
 	if x.hit == nil {

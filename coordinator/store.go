@@ -48,7 +48,7 @@ func (c *Cache[K, V]) storeAt(ctx context.Context, l *level[K, V], key K, e *tie
 	if l.swap == nil {
 		switch {
 		case l.local && keep:
-			return true, l.store.Set(ctx, key, e, l.ttl) // which ends at the entry's own end
+			return true, l.setLocal(ctx, key, e)
 		case l.local:
 			return true, l.store.Delete(ctx, key)
 		}

@@ -187,7 +187,7 @@ func (c *Cache[K, V]) writeAll(ctx context.Context, key K, op string, w repeat[V
 func (c *Cache[K, V]) apply(ctx context.Context, l *level[K, V], key K, w repeat[V], now tier.Instant) error {
 	if l.local && l.swap == nil {
 		if w.entry != nil && w.entry.UsableUntil() > now {
-			return l.store.Set(ctx, key, w.entry, l.ttl) // which ends at the entry's own end
+			return l.setLocal(ctx, key, w.entry)
 		}
 		return l.store.Delete(ctx, key)
 	}

@@ -29,6 +29,15 @@ type Local interface {
 	Local() bool
 }
 
+// EndsByEntry marks a store that lets go of an entry by the entry's own end, or by no
+// time at all. It is then told no ttl but the tier's own TTL, mostly [Forever], which
+// saves a look at the clock for each write. Any other store is told the life that is
+// left.
+type EndsByEntry interface {
+	// EndsByEntry reports whether the store goes by the entries' own ends.
+	EndsByEntry() bool
+}
+
 // Validator is implemented by a store that can be composed wrongly. A cache checks
 // it before it uses the store.
 type Validator interface {
@@ -138,6 +147,12 @@ type Usage struct {
 func IsLocal[K comparable, V any](s Store[K, V]) bool {
 	l, ok := s.(Local)
 	return ok && l.Local()
+}
+
+// DoesEndByEntry reports whether the store is [EndsByEntry].
+func DoesEndByEntry[K comparable, V any](s Store[K, V]) bool {
+	e, ok := s.(EndsByEntry)
+	return ok && e.EndsByEntry()
 }
 
 // AsBatcher returns the store's batch methods if it has them.

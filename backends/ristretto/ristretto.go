@@ -176,6 +176,9 @@ func (s *Store[K, V]) Validate() error { return s.invalid }
 // Local implements [tier.Local].
 func (s *Store[K, V]) Local() bool { return true }
 
+// EndsByEntry implements [tier.EndsByEntry].
+func (s *Store[K, V]) EndsByEntry() bool { return true }
+
 // Get implements [tier.Store]. It does not allocate, nor look at the clock.
 func (s *Store[K, V]) Get(_ context.Context, key K) (*tier.Entry[V], error) {
 	if !s.keys.Comparable(key) {

@@ -140,6 +140,9 @@ func (s *Store[K, V]) Validate() error { return s.invalid }
 // Local implements [tier.Local].
 func (s *Store[K, V]) Local() bool { return true }
 
+// EndsByEntry implements [tier.EndsByEntry].
+func (s *Store[K, V]) EndsByEntry() bool { return true }
+
 // Get implements [tier.Store]. It takes no lock and does not allocate.
 func (s *Store[K, V]) Get(_ context.Context, key K) (*tier.Entry[V], error) {
 	if !s.keys.Comparable(key) {
