@@ -43,9 +43,6 @@ func (e Eviction) String() string {
 // evictor is what the three have in common.
 type evictor[K comparable, V any] interface {
 	Get(K) (*tier.Entry[V], bool)
-	// Recent is Get where that would change nothing that matters, else nil. Any number
-	// may call it at once, as long as none of the others is called.
-	Recent(K) *tier.Entry[V]
 	Contains(K) bool
 	Add(K, *tier.Entry[V])
 	Remove(K)
@@ -54,85 +51,28 @@ type evictor[K comparable, V any] interface {
 
 // newEvictor returns an evictor that never holds more than capacity entries, which
 // is 1 or more. Of a single entry all kinds make the same.
-func newEvictor[K comparable, V any](e Eviction, capacity int, exact bool) evictor[K, V] {
+func newEvictor[K comparable, V any](e Eviction, capacity int) evictor[K, V] {
 	// The constructors' only errors are about sizes below 1.
 	switch {
 	case e == TwoQueue && capacity > 1:
 		c, _ := lru.New2Q[K, *tier.Entry[V]](capacity) // keeps capacity/2 ghosts, so 1 is too few
-		return &hasty[K, V]{c}
+		return c
 	case e == ARC && capacity > 1:
 		// An ARC can hold one more than its size: when the recent entries fill it, and
 		// a ghost returns as a frequent one.
 		c, _ := arc.NewARC[K, *tier.Entry[V]](capacity - 1)
-		return &hasty[K, V]{c}
+		return c
 	default:
-		c, _ := simplelru.NewLRU[K, place[V]](capacity, nil)
-		l := &lazy[K, V]{lru: c}
-		if !exact {
-			l.front = uint64(capacity / frontShare)
-		}
-		return l
+		c, _ := simplelru.NewLRU[K, *tier.Entry[V]](capacity, nil)
+		return plain[K, V]{c}
 	}
 }
 
-// hasty is an evictor that every hit changes.
-type hasty[K comparable, V any] struct {
-	everyHit[K, V]
+// plain makes an evictor of the plain LRU, whose methods return more.
+type plain[K comparable, V any] struct {
+	*simplelru.LRU[K, *tier.Entry[V]]
 }
 
-type everyHit[K comparable, V any] interface {
-	Get(K) (*tier.Entry[V], bool)
-	Contains(K) bool
-	Add(K, *tier.Entry[V])
-	Remove(K)
-	Len() int
-}
+func (p plain[K, V]) Add(key K, entry *tier.Entry[V]) { p.LRU.Add(key, entry) }
 
-func (*hasty[K, V]) Recent(K) *tier.Entry[V] { return nil }
-
-// lazy is an LRU that does not move an entry to the front that is in the front part
-// anyway. Otherwise cores that read the same few entries would take the list's memory
-// from each other at every hit. Source: Berg et al., "The CacheLib Caching Engine",
-// OSDI 2020, which moves an entry once a minute; here it is not time that counts but
-// how many have been put before it.
-type lazy[K comparable, V any] struct {
-	lru   *simplelru.LRU[K, place[V]]
-	front uint64 // how many from the front are not moved
-	moves uint64 // to the front, of new ones too
-}
-
-// frontShare is the front's share of the capacity, 1 in so many. An entry that has a
-// hit outlives three quarters as many others as in an exact LRU, at least.
-const frontShare = 4
-
-// place is an entry, and moves when it was moved to the front.
-type place[V any] struct {
-	entry *tier.Entry[V]
-	moved uint64
-}
-
-func (l *lazy[K, V]) Recent(key K) *tier.Entry[V] {
-	if p, ok := l.lru.Peek(key); ok && l.moves-p.moved < l.front {
-		return p.entry
-	}
-	return nil
-}
-
-func (l *lazy[K, V]) Get(key K) (*tier.Entry[V], bool) {
-	p, ok := l.lru.Peek(key)
-	if ok {
-		l.Add(key, p.entry)
-	}
-	return p.entry, ok
-}
-
-func (l *lazy[K, V]) Add(key K, entry *tier.Entry[V]) {
-	l.moves++
-	l.lru.Add(key, place[V]{entry, l.moves})
-}
-
-func (l *lazy[K, V]) Contains(key K) bool { return l.lru.Contains(key) }
-
-func (l *lazy[K, V]) Remove(key K) { l.lru.Remove(key) }
-
-func (l *lazy[K, V]) Len() int { return l.lru.Len() }
+func (p plain[K, V]) Remove(key K) { p.LRU.Remove(key) }

@@ -26,8 +26,8 @@ type Options struct {
 	Eviction Eviction
 
 	// Shards is how many parts, each with its own lock and its share of Capacity,
-	// the entries are spread over by hash. Each part evicts on its own, and does not
-	// move an entry that is far in front anyway, so that only 1 gives the exact order. Zero: a few for each core where Capacity allows.
+	// the entries are spread over by hash. Each part evicts on its own, so that only
+	// 1 gives the exact order. Zero: a few for each core where Capacity allows.
 	Shards int
 }
 
@@ -99,7 +99,7 @@ func NewWith[K comparable, V any](o Options) *Store[K, V] {
 		if i < o.Capacity%len(s.shards) {
 			share++
 		}
-		s.shards[i] = newShard[K, V](o.Eviction, share, len(s.shards) == 1)
+		s.shards[i] = newShard[K, V](o.Eviction, share)
 	}
 	return s
 }

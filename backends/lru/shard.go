@@ -9,32 +9,21 @@ import (
 // shard is a part of the entries behind a lock of its own. Its methods report
 // false when it is closed.
 type shard[K comparable, V any] struct {
-	mu       sync.RWMutex
+	mu       sync.Mutex
 	held     evictor[K, V] // nil when closed
 	eviction Eviction
 	capacity int
-	exact    bool
 	added    int64 // entries under keys that held none
 	removed  int64 // entries that somebody removed; what else is gone was evicted
 
 	_ [64]byte // keeps the next shard's lock off this one's cache line
 }
 
-func newShard[K comparable, V any](e Eviction, capacity int, exact bool) *shard[K, V] {
-	return &shard[K, V]{held: newEvictor[K, V](e, capacity, exact), eviction: e, capacity: capacity, exact: exact}
+func newShard[K comparable, V any](e Eviction, capacity int) *shard[K, V] {
+	return &shard[K, V]{held: newEvictor[K, V](e, capacity), eviction: e, capacity: capacity}
 }
 
 func (s *shard[K, V]) get(key K) (entry *tier.Entry[V], open bool) {
-	if s.eviction == LRU && !s.exact {
-		s.mu.RLock()
-		if open = s.held != nil; open {
-			entry = s.held.Recent(key)
-		}
-		s.mu.RUnlock()
-		if entry != nil || !open {
-			return entry, open
-		}
-	}
 	s.mu.Lock()
 	if open = s.held != nil; open {
 		entry, _ = s.held.Get(key)
@@ -76,7 +65,7 @@ func (s *shard[K, V]) clear() (open bool) {
 		return false
 	}
 	s.removed += int64(s.held.Len())
-	s.held = newEvictor[K, V](s.eviction, s.capacity, s.exact)
+	s.held = newEvictor[K, V](s.eviction, s.capacity)
 	return true
 }
 
