@@ -30,7 +30,8 @@ func TestNoSpinAtEndOfContext(t *testing.T) {
 		Load:     o.after(0, "v"),
 	})
 	go c.Get(ctx, "k")
-	time.Sleep(150 * time.Millisecond) // loaded, over, still being stored
+	eventually(t, "the store of what was loaded", func() bool { return fs.Count(storetest.Set) > 0 })
+	<-time.After(100 * time.Millisecond) // the life began before; it is over
 	time.AfterFunc(time.Second, func() { close(release) })
 	mine, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 	defer cancel()

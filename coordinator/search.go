@@ -138,20 +138,24 @@ func (c *Cache[K, V]) look(ctx context.Context, i int, key K) (e *tier.Entry[V],
 	return e, seen
 }
 
-// read reads the level within its time limit, with the version where it has one.
+// read reads the level within its time limit.
 func (l *level[K, V]) read(ctx context.Context, key K) (e *tier.Entry[V], version tier.Version, err error) {
-	if l.local && l.swap == nil { // as most calls are
-		e, err = l.store.Get(ctx, key)
-		return e, version, err
+	if l.local { // without a closure, as most calls are
+		return l.get(ctx, key)
 	}
 	err = l.bounded(ctx, func(ctx context.Context) (err error) {
-		if l.swap != nil {
-			e, version, err = l.swap.GetVersion(ctx, key)
-		} else {
-			e, err = l.store.Get(ctx, key)
-		}
+		e, version, err = l.get(ctx, key)
 		return err
 	})
+	return e, version, err
+}
+
+// get reads the level, with the version where it has one.
+func (l *level[K, V]) get(ctx context.Context, key K) (e *tier.Entry[V], version tier.Version, err error) {
+	if l.swap != nil {
+		return l.swap.GetVersion(ctx, key)
+	}
+	e, err = l.store.Get(ctx, key)
 	return e, version, err
 }
 

@@ -85,14 +85,7 @@ func (c *Cache[K, V]) expireAt(ctx context.Context, l *level[K, V], key K, now t
 		}
 		return nil
 	}
-	var e *tier.Entry[V]
-	var version tier.Version
-	var err error
-	if l.swap != nil {
-		e, version, err = l.swap.GetVersion(ctx, key)
-	} else {
-		e, err = l.store.Get(ctx, key)
-	}
+	e, version, err := l.get(ctx, key)
 	switch {
 	case errors.Is(err, tier.ErrUnreadable):
 		return c.apply(ctx, l, key, repeat[V]{}, now)

@@ -13,33 +13,27 @@ import (
 
 	"github.com/bradfitz/gomemcache/memcache"
 
+	"github.com/terracecache/terrace/backends/internal/readtest"
 	"github.com/terracecache/terrace/backends/memcached"
 	"github.com/terracecache/terrace/tier"
 	"github.com/terracecache/terrace/tier/storetest/servers"
 )
 
-// kept is a key with what a Get of it is to give.
-type kept struct {
-	key   string
-	value []byte // nil: nothing
-	bad   bool   // unreadable
-}
-
 // keepAll fills a store with values of all kinds, under keys of all kinds; raw is a
 // client of the same servers.
-func keepAll(t *testing.T, s *memcached.Store, raw *memcache.Client, prefix string) []kept {
+func keepAll(t *testing.T, s *memcached.Store, raw *memcache.Client, prefix string) []readtest.Kept {
 	t.Helper()
-	all := []kept{{key: "big", value: bytes.Repeat([]byte("big"), 1<<16)}}
+	all := []readtest.Kept{{Key: "big", Value: bytes.Repeat([]byte("big"), 1<<16)}}
 	for _, key := range []string{"", " ", "a b", "\x00\r\n", "\xff\xfe", "#sha256#", strings.Repeat("k", 1024)} {
-		all = append(all, kept{key: key, value: []byte("of " + key)})
+		all = append(all, readtest.Kept{Key: key, Value: []byte("of " + key)})
 	}
 	for i := range 60 {
-		all = append(all, kept{key: fmt.Sprint("some", i), value: bytes.Repeat([]byte{byte(i)}, i*7)})
-		all = append(all, kept{key: fmt.Sprint("none", i)})
+		all = append(all, readtest.Kept{Key: fmt.Sprint("some", i), Value: bytes.Repeat([]byte{byte(i)}, i*7)})
+		all = append(all, readtest.Kept{Key: fmt.Sprint("none", i)})
 	}
 	for _, k := range all {
-		if k.value != nil {
-			set(t, s, k.key, string(k.value), time.Minute)
+		if k.Value != nil {
+			set(t, s, k.Key, string(k.Value), time.Minute)
 		}
 	}
 	for i := range 5 {
@@ -47,48 +41,9 @@ func keepAll(t *testing.T, s *memcached.Store, raw *memcache.Client, prefix stri
 		if err := raw.Set(&memcache.Item{Key: prefix + key, Flags: 7, Value: []byte("x")}); err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, kept{key: key, bad: true})
+		all = append(all, readtest.Kept{Key: key, Bad: true})
 	}
 	return all
-}
-
-func (k kept) check(value []byte, err error) error {
-	switch {
-	case k.bad && errors.Is(err, tier.ErrUnreadable) && value == nil:
-		return nil
-	case k.bad || err != nil:
-		return errors.Join(fmt.Errorf("%.20q: got %d bytes", k.key, len(value)), err)
-	case !bytes.Equal(value, k.value) || (value == nil) != (k.value == nil):
-		return fmt.Errorf("%.20q: got %d bytes, want %d: another's, or damaged", k.key, len(value), len(k.value))
-	default:
-		return nil
-	}
-}
-
-// readers is how many read at a time.
-const readers = 64
-
-// readConcurrently has many readers read all keys, each from another on, and checks
-// what they get.
-func readConcurrently(t *testing.T, s *memcached.Store, all []kept, rounds int) {
-	t.Helper()
-	var wg sync.WaitGroup
-	for r := range readers {
-		wg.Go(func() {
-			for i := range rounds * len(all) {
-				k := all[(r*5+i)%len(all)]
-				value, err := s.Get(t.Context(), k.key)
-				if err := k.check(value, err); err != nil {
-					t.Error(err)
-					return
-				}
-				for i := range value {
-					value[i] ^= 0xff // it is ours: nobody else may see this
-				}
-			}
-		})
-	}
-	wg.Wait()
 }
 
 func TestGetsThatMeetGiveEachItsOwn(t *testing.T) {
@@ -98,7 +53,7 @@ func TestGetsThatMeetGiveEachItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := memcache.NewFromSelector(selector)
-	c.MaxIdleConns, c.Timeout = readers, 20*time.Second // a busy machine is not what is tested
+	c.MaxIdleConns, c.Timeout = readtest.Readers, 20*time.Second // a busy machine is not what is tested
 	defer c.Close()
 	for name, s := range map[string]*memcached.Store{
 		"own client":       open(t, memcached.Options{Servers: []string{one, other}, Prefix: "1:", Timeout: c.Timeout}),
@@ -107,7 +62,7 @@ func TestGetsThatMeetGiveEachItsOwn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			prefix := strings.TrimSuffix(strings.TrimPrefix(s.String(), `memcached(prefix "`), `")`)
 			all := keepAll(t, s, c, prefix)
-			readConcurrently(t, s, all, 3)
+			readtest.Concurrently(t, s, all, 3)
 			if err := s.Close(); err != nil {
 				t.Error(err)
 			}
@@ -126,17 +81,17 @@ func TestGetsThatMeetAreNotHeldUpByAServerOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := memcache.NewFromSelector(selector)
-	c.MaxIdleConns = readers
+	c.MaxIdleConns = readtest.Readers
 	defer c.Close()
 	for name, s := range map[string]*memcached.Store{
-		"own client":       open(t, memcached.Options{Servers: addrs, MaxConnections: 4 * readers}),
-		"another's client": memcached.NewWith(c, memcached.Options{MaxConnections: 4 * readers}),
+		"own client":       open(t, memcached.Options{Servers: addrs, MaxConnections: 4 * readtest.Readers}),
+		"another's client": memcached.NewWith(c, memcached.Options{MaxConnections: 4 * readtest.Readers}),
 	} {
 		for fault, f := range map[string]func(){"black hole": proxy.BlackHole, "down": proxy.Cut} {
 			t.Run(name+", "+fault, func(t *testing.T) {
 				proxy.Restore()
 				var mine, others []string // keys, by server
-				for i := 0; len(mine) < readers || len(others) < readers; i++ {
+				for i := 0; len(mine) < readtest.Readers || len(others) < readtest.Readers; i++ {
 					key := fmt.Sprint("key", i)
 					if addr, _ := selector.PickServer(key); addr.String() == up.Addr() {
 						mine = append(mine, key)
@@ -152,7 +107,7 @@ func TestGetsThatMeetAreNotHeldUpByAServerOfOthers(t *testing.T) {
 				f()
 				var wg sync.WaitGroup
 				stop := make(chan struct{})
-				for i := range readers {
+				for i := range readtest.Readers {
 					wg.Go(func() {
 						for {
 							select {
@@ -169,7 +124,7 @@ func TestGetsThatMeetAreNotHeldUpByAServerOfOthers(t *testing.T) {
 					})
 				}
 				for range 20 {
-					for i, key := range mine[:readers] {
+					for i, key := range mine[:readtest.Readers] {
 						value, err := s.Get(t.Context(), key)
 						if want := key; err != nil || i%2 == 0 && string(value) != want || i%2 == 1 && value != nil {
 							t.Errorf("%s on the other server: got %q, %v", key, value, err)
@@ -193,11 +148,11 @@ func TestC59AConnectionIsCutUnderARoundTripOfMany(t *testing.T) {
 	for range 10 {
 		var wg sync.WaitGroup
 		var failed, right atomic.Int64
-		for i := range readers {
+		for i := range readtest.Readers {
 			wg.Go(func() {
 				k := all[i%len(all)]
-				value, err := s.Get(t.Context(), k.key)
-				switch checked := k.check(value, err); {
+				value, err := s.Get(t.Context(), k.Key)
+				switch checked := k.Check(value, err); {
 				case checked == nil:
 					right.Add(1)
 				case err == nil || errors.Is(err, tier.ErrUnreadable):
@@ -209,11 +164,11 @@ func TestC59AConnectionIsCutUnderARoundTripOfMany(t *testing.T) {
 		}
 		p.Reset()
 		wg.Wait()
-		if failed.Load()+right.Load() != readers {
-			t.Errorf("%d reads failed and %d are right, of %d", failed.Load(), right.Load(), readers)
+		if failed.Load()+right.Load() != readtest.Readers {
+			t.Errorf("%d reads failed and %d are right, of %d", failed.Load(), right.Load(), readtest.Readers)
 		}
 		p.Reset() // all idle connections are dead now; no read shall notice
-		readConcurrently(t, s, all[:20], 1)
+		readtest.Concurrently(t, s, all[:20], 1)
 	}
 }
 
@@ -223,7 +178,7 @@ func TestC46GetsThatMeetInABlackHoleLeaveOnTime(t *testing.T) {
 	set(t, s, "k", "v", time.Minute)
 	p.Delay(300 * time.Millisecond)
 	var wg sync.WaitGroup
-	for i := range readers {
+	for i := range readtest.Readers {
 		wg.Go(func() {
 			if i%2 == 0 { // patient ones share their round trips with those who leave
 				want(t, s, "k", "v")
@@ -242,7 +197,7 @@ func TestC46GetsThatMeetInABlackHoleLeaveOnTime(t *testing.T) {
 	}
 	wg.Wait()
 	p.BlackHole()
-	for range readers {
+	for range readtest.Readers {
 		wg.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), 25*time.Millisecond)
 			defer cancel()

@@ -13,6 +13,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/terracecache/terrace/backends/internal/readtest"
 	"github.com/terracecache/terrace/backends/redis"
 	"github.com/terracecache/terrace/tier"
 	"github.com/terracecache/terrace/tier/storetest/servers"
@@ -42,30 +43,23 @@ func (h *trips) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.Pr
 	}
 }
 
-// kept is a key with what a Get of it is to give.
-type kept struct {
-	key   string
-	value []byte // nil: nothing
-	bad   bool   // unreadable
-}
-
 // keepAll fills a store with values of all kinds, under keys of all kinds.
-func keepAll(t *testing.T, s *redis.Store, raw goredis.UniversalClient, prefix string) []kept {
+func keepAll(t *testing.T, s *redis.Store, raw goredis.UniversalClient, prefix string) []readtest.Kept {
 	t.Helper()
-	var all []kept
+	var all []readtest.Kept
 	for _, key := range []string{"", " ", "a b", "\x00\r\n", "\xff\xfe", "{tag}1", "{}", strings.Repeat("k", 1024)} {
-		all = append(all, kept{key: "kind " + key, value: []byte("of " + key)})
+		all = append(all, readtest.Kept{Key: "kind " + key, Value: []byte("of " + key)})
 	}
 	for i := range 60 {
-		all = append(all, kept{key: fmt.Sprint("some ", i), value: bytes.Repeat([]byte{byte(i)}, i*7)})
-		all = append(all, kept{key: fmt.Sprint("none ", i)})
+		all = append(all, readtest.Kept{Key: fmt.Sprint("some ", i), Value: bytes.Repeat([]byte{byte(i)}, i*7)})
+		all = append(all, readtest.Kept{Key: fmt.Sprint("none ", i)})
 	}
-	all = append(all, kept{key: "", value: []byte("empty key")}, kept{key: "big", value: bytes.Repeat([]byte("big"), 1<<16)})
+	all = append(all, readtest.Kept{Key: "", Value: []byte("empty key")}, readtest.Kept{Key: "big", Value: bytes.Repeat([]byte("big"), 1<<16)})
 	for _, k := range all {
-		if k.value == nil {
+		if k.Value == nil {
 			continue
 		}
-		if err := s.Set(t.Context(), k.key, k.value, time.Minute); err != nil {
+		if err := s.Set(t.Context(), k.Key, k.Value, time.Minute); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -74,48 +68,9 @@ func keepAll(t *testing.T, s *redis.Store, raw goredis.UniversalClient, prefix s
 		if err := raw.RPush(t.Context(), prefix+key, "x").Err(); err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, kept{key: key, bad: true})
+		all = append(all, readtest.Kept{Key: key, Bad: true})
 	}
 	return all
-}
-
-func (k kept) check(value []byte, err error) error {
-	switch {
-	case k.bad && errors.Is(err, tier.ErrUnreadable) && value == nil:
-		return nil
-	case k.bad || err != nil:
-		return errors.Join(fmt.Errorf("%.20q: got %d bytes", k.key, len(value)), err)
-	case !bytes.Equal(value, k.value) || (value == nil) != (k.value == nil):
-		return fmt.Errorf("%.20q: got %d bytes, want %d: another's, or damaged", k.key, len(value), len(k.value))
-	default:
-		return nil
-	}
-}
-
-// readers is how many read at a time.
-const readers = 64
-
-// readConcurrently has many readers read all keys, each from another on, and checks
-// what they get.
-func readConcurrently(t *testing.T, s *redis.Store, all []kept, rounds int) {
-	t.Helper()
-	var wg sync.WaitGroup
-	for r := range readers {
-		wg.Go(func() {
-			for i := range rounds * len(all) {
-				k := all[(r*5+i)%len(all)]
-				value, err := s.Get(t.Context(), k.key)
-				if err := k.check(value, err); err != nil {
-					t.Error(err)
-					return
-				}
-				for i := range value {
-					value[i] ^= 0xff // it is ours: nobody else may see this
-				}
-			}
-		})
-	}
-	wg.Wait()
 }
 
 func TestGetsThatMeetGiveEachItsOwn(t *testing.T) {
@@ -124,8 +79,8 @@ func TestGetsThatMeetGiveEachItsOwn(t *testing.T) {
 	s := redis.NewWith(c, redis.Options{Prefix: "p:"})
 	all := keepAll(t, s, c, "p:")
 	c.AddHook(h)
-	readConcurrently(t, s, all, 3)
-	if got, reads := h.all.Load(), int64(readers*len(all)*3); got > reads/2 {
+	readtest.Concurrently(t, s, all, 3)
+	if got, reads := h.all.Load(), int64(readtest.Readers*len(all)*3); got > reads/2 {
 		t.Errorf("%d reads made %d round trips, want far fewer", reads, got)
 	}
 	if err := s.Close(); err != nil {
@@ -140,25 +95,25 @@ func TestC61GetsThatMeetOnACluster(t *testing.T) {
 	s := redis.NewWith(c, redis.Options{Prefix: "p:"})
 	defer s.Close()
 	all := keepAll(t, s, c, "p:")
-	readConcurrently(t, s, all, 2)
+	readtest.Concurrently(t, s, all, 2)
 
 	// A slot that is moving: some of a round trip's keys are answered elsewhere.
 	moving := redis.NewWith(c, redis.Options{Prefix: "{moving}"})
 	defer moving.Close()
-	var slot []kept
+	var slot []readtest.Kept
 	for i := range 30 {
-		k := kept{key: fmt.Sprint("key", i), value: fmt.Append(nil, i)}
-		mustSet(t, moving, k.key, string(k.value))
+		k := readtest.Kept{Key: fmt.Sprint("key", i), Value: fmt.Append(nil, i)}
+		mustSet(t, moving, k.Key, string(k.Value))
 		slot = append(slot, k)
 	}
 	move(t, nodes, "{moving}key7")
-	readConcurrently(t, moving, slot, 2)
+	readtest.Concurrently(t, moving, slot, 2)
 
 	// A node that is gone fails the keys of its own, and no others.
 	own := make([]bool, len(all))
 	gone := client(t, &goredis.Options{Addr: nodes[2].Addr()})
 	for i, k := range all {
-		owner, err := c.MasterForKey(t.Context(), "p:"+k.key)
+		owner, err := c.MasterForKey(t.Context(), "p:"+k.Key)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,14 +121,14 @@ func TestC61GetsThatMeetOnACluster(t *testing.T) {
 	}
 	nodes[2].Kill()
 	var wg sync.WaitGroup
-	for range readers / 8 {
+	for range readtest.Readers / 8 {
 		for i, k := range all {
 			wg.Go(func() {
-				value, err := s.Get(t.Context(), k.key)
-				if checked := k.check(value, err); !own[i] && checked != nil {
+				value, err := s.Get(t.Context(), k.Key)
+				if checked := k.Check(value, err); !own[i] && checked != nil {
 					t.Errorf("on a node that is up: %v", checked)
 				} else if own[i] && err == nil {
-					t.Errorf("%.20q is on the node that is gone, and got no error", k.key)
+					t.Errorf("%.20q is on the node that is gone, and got no error", k.Key)
 				}
 			})
 		}
@@ -189,11 +144,11 @@ func TestC59AConnectionIsCutUnderARoundTripOfMany(t *testing.T) {
 	for range 10 {
 		var wg sync.WaitGroup
 		var failed, right atomic.Int64
-		for i := range readers {
+		for i := range readtest.Readers {
 			wg.Go(func() {
 				k := all[i%len(all)]
-				value, err := s.Get(t.Context(), k.key)
-				switch checked := k.check(value, err); {
+				value, err := s.Get(t.Context(), k.Key)
+				switch checked := k.Check(value, err); {
 				case checked == nil:
 					right.Add(1)
 				case err == nil || errors.Is(err, tier.ErrUnreadable):
@@ -205,11 +160,11 @@ func TestC59AConnectionIsCutUnderARoundTripOfMany(t *testing.T) {
 		}
 		p.Reset()
 		wg.Wait()
-		if failed.Load()+right.Load() != readers {
-			t.Errorf("%d reads failed and %d are right, of %d", failed.Load(), right.Load(), readers)
+		if failed.Load()+right.Load() != readtest.Readers {
+			t.Errorf("%d reads failed and %d are right, of %d", failed.Load(), right.Load(), readtest.Readers)
 		}
 		p.Reset() // all idle connections are dead now; no read shall notice
-		readConcurrently(t, s, all[:20], 1)
+		readtest.Concurrently(t, s, all[:20], 1)
 	}
 }
 
@@ -221,7 +176,7 @@ func TestC46GetsThatMeetInABlackHoleLeaveOnTime(t *testing.T) {
 		mustSet(t, s, "key", "value")
 		p.Delay(300 * time.Millisecond)
 		var wg sync.WaitGroup
-		for i := range readers {
+		for i := range readtest.Readers {
 			wg.Go(func() {
 				if i%2 == 0 { // patient ones share their round trips with those who leave
 					if got, err := s.Get(t.Context(), "key"); string(got) != "value" || err != nil {
@@ -242,7 +197,7 @@ func TestC46GetsThatMeetInABlackHoleLeaveOnTime(t *testing.T) {
 		}
 		wg.Wait()
 		p.BlackHole()
-		for range readers {
+		for range readtest.Readers {
 			wg.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), budget)
 				defer cancel()

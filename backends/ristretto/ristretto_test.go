@@ -618,11 +618,7 @@ func TestSetOfAHeldKey(t *testing.T) {
 			}
 			return tier.NewEntry(v, tier.Meta{UsableUntil: at})
 		}
-		settle := func() {
-			for s.Pending() > 0 {
-				time.Sleep(time.Millisecond)
-			}
-		}
+		settle := func() { settled(t, s.Pending) }
 		set := func(e *tier.Entry[int]) {
 			t.Helper()
 			if err := s.Set(ctx, "key", e, tier.Forever); err != nil {
