@@ -3,27 +3,29 @@ package coordinator
 import "sync"
 
 // record is what the table has of a key that something is under way for. It is
-// guarded by its shard's mu.
+// guarded by its shard's mu. Under a text key it fills one cache line.
 type record[K comparable, V any] struct {
 	key     K
 	hash    uint64
-	refs    int           // looks, flights, writes and repeated writes that need the record
 	flight  *flight[K, V] // the one to join; nil when there is none
-	writers int           // writes under way or waiting for the turn
-	busy    bool          // somebody has the turn to write the tiers
-	line    line          // those who wait for the turn
+	turn    turn          // to write the tiers
+	refs    int32         // looks, flights, writes and repeated writes that need the record
+	writers int32         // writes under way or waiting for the turn
 
 	next *record[K, V] // in its chain, or among the spare ones
 }
 
-// shard holds the records of a part of the keys, in chains by hash.
+// shard holds the records of a part of the keys: the first in itself, as there is
+// seldom another and cores then hand round few cache lines, the others in chains by hash.
 type shard[K comparable, V any] struct {
-	mu     sync.Mutex
+	mu      sync.Mutex
+	chained int          // records in chains
+	first   record[K, V] // not in use without refs
+
 	chains []*record[K, V] // a power of two of them; nil when there are no records
-	count  int
-	spare  *record[K, V] // a few for those to come, so that a look allocates none
+	spare  *record[K, V]   // a few for those to come, so that a look allocates none
 	spares int
-	_      [64]byte // keeps neighbours' locks off this cache line
+	_      [128]byte // keeps neighbours off these cache lines, which are fetched in pairs
 }
 
 const (
@@ -39,7 +41,10 @@ func (s *shard[K, V]) chain(hash uint64) **record[K, V] {
 
 // find returns the key's record, or nil. The lock is held.
 func (s *shard[K, V]) find(hash uint64, key K) *record[K, V] {
-	if s.count == 0 {
+	if r := &s.first; r.refs > 0 && r.hash == hash && r.key == key {
+		return r
+	}
+	if s.chained == 0 {
 		return nil
 	}
 	for r := *s.chain(hash); r != nil; r = r.next {
@@ -61,8 +66,13 @@ func (s *shard[K, V]) hold(hash uint64, key K) *record[K, V] {
 	return r
 }
 
+// add makes a record, which the caller must count itself in. The lock is held.
 func (s *shard[K, V]) add(hash uint64, key K) *record[K, V] {
-	if s.count >= 2*len(s.chains) {
+	if r := &s.first; r.refs == 0 {
+		r.key, r.hash = key, hash
+		return r
+	}
+	if s.chained >= 2*len(s.chains) {
 		s.grow()
 	}
 	r := s.spare
@@ -75,7 +85,7 @@ func (s *shard[K, V]) add(hash uint64, key K) *record[K, V] {
 	r.key, r.hash = key, hash
 	first := s.chain(hash)
 	r.next, *first = *first, r
-	s.count++
+	s.chained++
 	return r
 }
 
@@ -96,17 +106,20 @@ func (s *shard[K, V]) drop(r *record[K, V]) {
 	if r.refs--; r.refs > 0 {
 		return
 	}
+	var none K
+	r.key = none
+	if r == &s.first {
+		return
+	}
 	at := s.chain(r.hash)
 	for *at != r {
 		at = &(*at).next
 	}
 	*at = r.next
-	if s.count--; s.count == 0 && len(s.chains) > roomyShard {
+	if s.chained--; s.chained == 0 && len(s.chains) > roomyShard {
 		s.chains = nil
 	}
 	if s.spares < maxSpares {
-		var none K
-		r.key = none
 		r.next, s.spare = s.spare, r
 		s.spares++
 	}
@@ -114,9 +127,20 @@ func (s *shard[K, V]) drop(r *record[K, V]) {
 
 // each calls f for all records. The lock is held.
 func (s *shard[K, V]) each(f func(*record[K, V])) {
+	if s.first.refs > 0 {
+		f(&s.first)
+	}
 	for _, r := range s.chains {
 		for ; r != nil; r = r.next {
 			f(r)
 		}
 	}
+}
+
+// len returns the number of records. The lock is held.
+func (s *shard[K, V]) len() int {
+	if s.first.refs > 0 {
+		return s.chained + 1
+	}
+	return s.chained
 }

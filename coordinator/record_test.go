@@ -24,7 +24,7 @@ func TestRecords(t *testing.T) {
 			switch {
 			case r == nil:
 				r = s.hold(hash(key), key)
-				if r.refs != 1 || r.flight != nil || r.writers != 0 || r.busy {
+				if r.refs != 1 || r.flight != nil || r.writers != 0 || r.turn.taken {
 					t.Fatalf("a new record: %+v", r)
 				}
 				held[key] = r
@@ -37,8 +37,8 @@ func TestRecords(t *testing.T) {
 				s.drop(r)
 				delete(held, key)
 			}
-			if s.count != len(held) {
-				t.Fatalf("%d records, want %d", s.count, len(held))
+			if s.len() != len(held) {
+				t.Fatalf("%d records, want %d", s.len(), len(held))
 			}
 			if s.spares > maxSpares {
 				t.Fatalf("%d spare records, want at most %d", s.spares, maxSpares)
@@ -57,8 +57,8 @@ func TestRecords(t *testing.T) {
 		for _, r := range held {
 			s.drop(r)
 		}
-		if s.count != 0 || len(s.chains) > roomyShard {
-			t.Errorf("at rest: %d records in %d chains", s.count, len(s.chains))
+		if s.len() != 0 || len(s.chains) > roomyShard {
+			t.Errorf("at rest: %d records in %d chains", s.len(), len(s.chains))
 		}
 	}
 }

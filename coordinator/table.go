@@ -58,7 +58,7 @@ func (t *table[K, V]) enter(key K) (l look[K, V], f *flight[K, V], leader bool) 
 	if r == nil && t.clearing.Load() == 0 {
 		r = s.add(hash, key)
 		r.refs++
-		r.busy = true
+		r.turn.take()
 		return look[K, V]{s, r}, nil, false
 	}
 	if r == nil {
@@ -74,7 +74,7 @@ func (l look[K, V]) end() {
 	s := l.shard
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l.record.passTurn()
+	l.record.turn.give()
 	s.drop(l.record)
 }
 
@@ -84,7 +84,7 @@ func (t *table[K, V]) launchAfter(l look[K, V]) (f *flight[K, V], leader bool) {
 	s := l.shard
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l.record.passTurn()
+	l.record.turn.give()
 	return t.join(s, l.record)
 }
 
@@ -174,11 +174,7 @@ func (f *flight[K, V]) claim() bool {
 	s := f.shard
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if f.fenced || f.record.busy {
-		return false
-	}
-	f.record.busy = true
-	return true
+	return !f.fenced && f.record.turn.take()
 }
 
 // claimWait is claim that waits for the turn.
@@ -228,9 +224,7 @@ func (t *table[K, V]) beginWrite(key K) (w write[K, V], hasTurn bool) {
 	r := s.hold(hash, key)
 	r.writers++
 	r.fence()
-	hasTurn = !r.busy
-	r.busy = true
-	return write[K, V]{shard: s, record: r}, hasTurn
+	return write[K, V]{shard: s, record: r}, r.turn.take()
 }
 
 // end puts up the fence for the flights that began meanwhile, and lets go, also of
@@ -239,7 +233,7 @@ func (w write[K, V]) end(hasTurn bool) {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()
 	if hasTurn {
-		w.record.passTurn()
+		w.record.turn.give()
 	}
 	w.record.writers--
 	w.record.fence()
@@ -267,24 +261,13 @@ func (w write[K, V]) release() {
 // would ever wait for, and no other key's writers do.
 func (s *shard[K, V]) takeTurn(ctx context.Context, r *record[K, V]) error {
 	s.mu.Lock()
-	if r.busy {
-		return r.line.wait(ctx, &s.mu, r.passTurn)
-	}
-	r.busy = true
-	s.mu.Unlock()
-	return nil
+	return r.turn.takeWait(ctx, &s.mu)
 }
 
 func (s *shard[K, V]) giveTurn(r *record[K, V]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r.passTurn()
-}
-
-func (r *record[K, V]) passTurn() {
-	if !r.line.next() {
-		r.busy = false
-	}
+	r.turn.give()
 }
 
 // beginClear puts up the fence for all keys.
@@ -308,7 +291,7 @@ func (t *table[K, V]) settle(ctx context.Context) error {
 		var busy []write[K, V]
 		s.mu.Lock()
 		s.each(func(r *record[K, V]) {
-			if r.busy {
+			if r.turn.taken {
 				r.refs++
 				busy = append(busy, write[K, V]{shard: s, record: r})
 			}
@@ -345,7 +328,7 @@ func (t *table[K, V]) len() int {
 	for i := range t.shards {
 		s := &t.shards[i]
 		s.mu.Lock()
-		n += s.count
+		n += s.len()
 		s.mu.Unlock()
 	}
 	return n

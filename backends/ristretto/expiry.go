@@ -170,14 +170,14 @@ func (s *Store[K, V]) look(hash uint64, at slot, now tier.Instant) {
 // keep counts and notes an entry that has settled. It is called with the shard's mu
 // held.
 func (s *Store[K, V]) keep(hash uint64, it *item[K, V], now tier.Instant) {
-	if !it.mortal() {
+	if !it.mortal {
 		it.note(0)
 	} else if end := slotOf(it.end()); it.noted() == 0 || it.noted() > end {
 		it.note(s.notes.add(hash, end, slotOf(now)))
 	}
 	if it.state.CompareAndSwap(uncounted, counted) {
 		s.entries.Add(1)
-		if it.mortal() {
+		if it.mortal {
 			s.mortals.Add(1)
 		}
 	}

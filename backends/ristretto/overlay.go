@@ -92,8 +92,8 @@ func (s *Store[K, V]) update(sh *shard[K, V], hash uint64, key K, entry *tier.En
 	if !ok || it.key != key || it.cost != cost {
 		return false
 	}
-	mortal := entry.UsableUntil() != tier.Never
-	if mortal != it.mortal() || mortal && (it.noted() == 0 || it.noted() > slotOf(entry.UsableUntil())) {
+	mortal := isMortal(entry)
+	if mortal != it.mortal || mortal && (it.noted() == 0 || it.noted() > slotOf(entry.UsableUntil())) {
 		return false
 	}
 	it.entry.Store(entry)

@@ -113,16 +113,19 @@ type item[K comparable, V any] struct {
 	cost  int64
 	state atomic.Int32  // of how Usage counts it
 	slot  atomic.Uint32 // under which it is noted
+
+	mortal bool // its entries have an end; told here, as a Set need not look at the old one then
 }
 
 func newItem[K comparable, V any](key K, entry *tier.Entry[V], cost int64) *item[K, V] {
-	it := &item[K, V]{key: key, cost: cost}
+	it := &item[K, V]{key: key, cost: cost, mortal: isMortal(entry)}
 	it.entry.Store(entry)
 	return it
 }
 
-// mortal reports whether the entry has an end.
-func (it *item[K, V]) mortal() bool { return it.end() != tier.Never }
+func isMortal[V any](entry *tier.Entry[V]) bool {
+	return entry != nil && entry.UsableUntil() != tier.Never
+}
 
 func (it *item[K, V]) end() tier.Instant { return it.entry.Load().UsableUntil() }
 
@@ -316,7 +319,7 @@ func (s *Store[K, V]) onEvict(i *ristretto.Item[*item[K, V]]) {
 func (s *Store[K, V]) onExit(it *item[K, V]) {
 	if it != nil && it.state.Swap(gone) == counted {
 		s.entries.Add(-1)
-		if it.mortal() {
+		if it.mortal {
 			s.mortals.Add(-1)
 		}
 	}
