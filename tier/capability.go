@@ -14,6 +14,7 @@ const (
 	CanSwap                          // Swapper, BytesSwapper
 	CanClear                         // Clearer
 	CanMeasure                       // Measurer
+	CanResize                        // Resizer
 )
 
 // Partial is implemented by a wrapper whose method set promises more than the
@@ -129,6 +130,24 @@ type Measurer interface {
 	Usage() Usage
 }
 
+// Evicting is a store that chooses itself what has to make room.
+type Evicting interface {
+	// Eviction names the algorithm: lru, 2q, arc, sieve, tinylfu, w-tinylfu, or one of
+	// the store's own.
+	Eviction() string
+}
+
+// Resizer is a store whose capacity can be changed while it works. It is a capability of
+// the store's composition as much as of its type: see [ErrNotResizable].
+type Resizer interface {
+	// Resize sets the most that the store holds, in the unit that it was made with
+	// (entries, or cost), at least 1. What is held stays as far as there is room; with
+	// less room the store evicts as it always does, at the latest with the next writes.
+	// Reads and writes go on meanwhile. An error that is an ErrNotResizable tells that
+	// this store keeps its capacity for life; nothing is changed with any error.
+	Resize(capacity int64) error
+}
+
 // Usage tells how full a store is. A figure that a store does not know or that
 // does not apply to it is -1.
 type Usage struct {
@@ -170,6 +189,18 @@ func AsClearer(s any) (Clearer, bool) { return as[Clearer](s, CanClear) }
 
 // AsMeasurer returns the Usage of a Store or Bytes if it has one.
 func AsMeasurer(s any) (Measurer, bool) { return as[Measurer](s, CanMeasure) }
+
+// AsResizer returns the Resize of a Store or Bytes if it has one.
+func AsResizer(s any) (Resizer, bool) { return as[Resizer](s, CanResize) }
+
+// EvictionOf returns the name of the store's eviction, or "" where it has none or tells
+// none.
+func EvictionOf(s any) string {
+	if e, ok := s.(Evicting); ok {
+		return e.Eviction()
+	}
+	return ""
+}
 
 // AsBytesBatcher returns the byte store's batch methods if it has them.
 func AsBytesBatcher(b Bytes) (BytesBatcher, bool) { return as[BytesBatcher](b, CanBatch) }

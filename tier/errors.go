@@ -24,6 +24,10 @@ var (
 	// miss, and the bytes are overwritten by the next write.
 	ErrUnreadable = errors.New("terrace: unreadable entry")
 
+	// ErrNotResizable is the answer of a store whose capacity cannot be changed while it
+	// works.
+	ErrNotResizable = errors.New("terrace: the store's capacity cannot be changed while it works")
+
 	// ErrBadKey says that a key cannot be used: it does not equal itself (NaN), or
 	// it cannot be turned into a string for a byte store.
 	ErrBadKey = errors.New("terrace: unusable key")
