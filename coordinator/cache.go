@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -19,7 +18,6 @@ type Cache[K comparable, V any] struct {
 	local   int  // how many tiers at the top answer from memory
 	swaps   bool // some tier can write on condition
 	load    loading[K, V]
-	limits  Limits
 	backoff policy.Backoff
 	log     *eventLog
 
@@ -52,7 +50,6 @@ func New[K comparable, V any](o Options[K, V]) (*Cache[K, V], error) {
 	c := &Cache[K, V]{
 		name:       o.name(),
 		load:       loading[K, V]{plain: o.Load, entry: o.LoadEntry},
-		limits:     limits,
 		backoff:    o.Backoff,
 		log:        newEventLog(o.Logger, o.name()),
 		flights:    gate{max: limits.Flights},
@@ -73,54 +70,14 @@ func New[K comparable, V any](o Options[K, V]) (*Cache[K, V], error) {
 	}
 	c.noteLife(o.Lifetime.Longest())
 	c.clock = newClock(c.counts.hitsSince())
-	c.settings.Store(settings[K, V]{refresh: o.Refresh, lifetime: o.Lifetime, top: c.topStore()}.withCalm())
+	c.settings.Store(settings[K, V]{
+		refresh:  o.Refresh,
+		lifetime: o.Lifetime,
+		limits:   limits,
+		longest:  limits.LoadTimeout,
+		top:      c.topStore(),
+	}.withCalm())
 	return c, nil
-}
-
-// SetPolicy changes the refresh policy. Reads that begin later follow it; entries,
-// flights and statistics stay.
-func (c *Cache[K, V]) SetPolicy(s policy.Strategy) error {
-	if s == nil {
-		s = policy.Fixed{}
-	}
-	return c.change(func(now *settings[K, V]) error {
-		if err := validatePolicy(s, now.lifetime); err != nil {
-			return fmt.Errorf("terrace: cache %q: %w", c.name, err)
-		}
-		now.refresh = s
-		return nil
-	})
-}
-
-// SetLifetime changes how long entries live that are stored from now on. The
-// StaleWhileRevalidate window counts for those at hand too, as far as they are
-// usable.
-func (c *Cache[K, V]) SetLifetime(l policy.Lifetime) error {
-	return c.change(func(now *settings[K, V]) error {
-		for _, err := range []error{l.Validate(), validatePolicy(now.refresh, l)} {
-			if err != nil {
-				return fmt.Errorf("terrace: cache %q: %w", c.name, err)
-			}
-		}
-		now.lifetime = l
-		c.noteLife(l.Longest())
-		return nil
-	})
-}
-
-// change replaces the settings by a changed copy.
-func (c *Cache[K, V]) change(edit func(*settings[K, V]) error) error {
-	c.settingsMu.Lock()
-	defer c.settingsMu.Unlock()
-	next := *c.settings.Load()
-	if next.closed {
-		return ErrClosed
-	}
-	if err := edit(&next); err != nil {
-		return err
-	}
-	c.settings.Store(next.withCalm())
-	return nil
 }
 
 // topStore returns the first tier where a read may ask it on the caller's own

@@ -15,13 +15,13 @@ import (
 // bounded; beyond it an arbitrary one is forgotten, which costs one load too many.
 type cooldowns[K comparable] struct {
 	backoff policy.Backoff
-	memory  time.Duration // how long past its wait a failure counts as one in a row
 
 	some atomic.Bool // there are keys; spares the lock where there are none
 
-	mu    sync.Mutex
-	keys  map[K]cooldown
-	swept tier.Instant // when the last sweep was
+	mu     sync.Mutex
+	memory time.Duration // how long past its wait a failure counts as one in a row
+	keys   map[K]cooldown
+	swept  tier.Instant // when the last sweep was
 }
 
 type cooldown struct {
@@ -35,7 +35,16 @@ const maxCooldowns = 1 << 16
 // newCooldowns is told how long a load may take, as the next failure may come so
 // much later than its try began.
 func newCooldowns[K comparable](b policy.Backoff, load time.Duration) *cooldowns[K] {
-	return &cooldowns[K]{backoff: b, swept: tier.Now(), memory: addDurations(load, time.Minute)}
+	c := &cooldowns[K]{backoff: b, swept: tier.Now()}
+	c.resize(load)
+	return c
+}
+
+// resize tells how long a load may take from now on.
+func (c *cooldowns[K]) resize(load time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.memory = addDurations(load, time.Minute)
 }
 
 // active reports whether the key is not to be loaded now.

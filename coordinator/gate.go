@@ -35,6 +35,16 @@ func (g *gate) enter(ctx context.Context) error {
 	return nil
 }
 
+// resize changes how many may be inside. Those who are too many by then stay.
+func (g *gate) resize(most int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.max = most
+	for g.used < g.max && g.line.next() {
+		g.used++
+	}
+}
+
 func (g *gate) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -42,7 +52,7 @@ func (g *gate) leave() {
 }
 
 func (g *gate) pass() {
-	if !g.line.next() {
+	if g.used > g.max || !g.line.next() {
 		g.used--
 	}
 }

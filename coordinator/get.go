@@ -273,14 +273,14 @@ func (c *Cache[K, V]) lookInto(ctx context.Context, key K, l look[K, V], place *
 // no deadline of his own waits as long as a load may take.
 func (c *Cache[K, V]) waitForRoom(ctx context.Context, place *gate) error {
 	c.counts.saturated.Add(1)
-	ctx, cancel := context.WithTimeout(ctx, c.limits.LoadTimeout)
+	ctx, cancel := context.WithTimeout(ctx, c.settings.Load().limits.LoadTimeout)
 	defer cancel()
 	defer context.AfterFunc(c.base, cancel)()
 	if err := place.enter(ctx); err != nil {
 		if c.base.Err() != nil {
 			return ErrClosed
 		}
-		return fmt.Errorf("%w (%d): waiting for a turn: %w", ErrSaturated, c.limits.Flights, err)
+		return fmt.Errorf("%w (%d): waiting for a turn: %w", ErrSaturated, c.settings.Load().limits.Flights, err)
 	}
 	return nil
 }

@@ -269,7 +269,8 @@ func (c *Cache[K, V]) startRefresh(ctx context.Context, key K, load loading[K, V
 	})
 	if shed {
 		c.counts.refreshesShed.Add(1)
-		c.log.warn("refresh left to a later read: too many under way", "", fmt.Errorf("limits: %d in the background, %d flights", c.limits.Background, c.limits.Flights))
+		l := c.settings.Load().limits
+		c.log.warn("refresh left to a later read: too many under way", "", fmt.Errorf("limits: %d in the background, %d flights", l.Background, l.Flights))
 	}
 	if f == nil {
 		return flying

@@ -21,7 +21,7 @@ const (
 // on this goroutine, under a watch that lands the flight without it when it takes
 // too long or the cache is closed (L3).
 func (c *Cache[K, V]) doLoad(f *flight[K, V]) {
-	limit := c.limits.LoadTimeout
+	limit := c.settings.Load().limits.LoadTimeout
 	f.loading.values = f.work.values
 	f.loading.deadline = time.Now().Add(limit)
 	f.loading.node, f.loading.ownNode = &f.node, true

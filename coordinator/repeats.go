@@ -26,10 +26,10 @@ type repeat[V any] struct {
 // most max of them. A write is of no more use when all that it would overwrite must
 // be dead; beyond max the one of which that is so the soonest is forgotten.
 type repeats[K comparable, V any] struct {
-	max   int
 	count atomic.Int64 // len(keys), to spare readers the lock
 
 	mu      sync.Mutex
+	max     int
 	keys    map[K]*pending[K, V]
 	order   soonestDead[K, V]
 	running bool          // a worker is at it
@@ -51,6 +51,13 @@ func newRepeats[K comparable, V any](n int) *repeats[K, V] {
 }
 
 func (r *repeats[K, V]) empty() bool { return r.count.Load() == 0 }
+
+// resize changes how many are remembered. Those who are too many by then stay.
+func (r *repeats[K, V]) resize(most int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.max = most
+}
 
 func (r *repeats[K, V]) len() int { return int(r.count.Load()) }
 
@@ -250,7 +257,7 @@ func (c *Cache[K, V]) repeatLater(ctx context.Context, i int, key K, w repeat[V]
 	if forgot {
 		l.counts.forgotten.Add(1)
 		c.log.warn("too many failed writes to remember; nothing that the tier holds from before is trusted", l.name,
-			fmt.Errorf("limits: %d to recover", l.repeats.max))
+			fmt.Errorf("limits: %d to recover", c.settings.Load().limits.Recovery))
 	}
 	if i == 0 {
 		c.retop()

@@ -15,6 +15,8 @@ type settings[K comparable, V any] struct {
 	top      tier.Store[K, V] // the first tier where a hit can be served from at once, else nil
 	refresh  policy.Strategy
 	lifetime policy.Lifetime
+	limits   Limits        // none is zero
+	longest  time.Duration // the longest LoadTimeout ever: loads of its time may still run
 
 	// While an entry's end is farther than calm + calmLoads × its load time, the
 	// policy only serves, whichever time within clockLag it is. calmLoads is negative

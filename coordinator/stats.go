@@ -45,8 +45,9 @@ type Stats struct {
 
 // TierStats are the counts of one tier.
 type TierStats struct {
-	// Name is the tier's name.
-	Name string
+	// Name is the tier's name, Eviction that of how its store makes room, empty where it
+	// tells none.
+	Name, Eviction string
 	// Hits counts the requests answered with a fresh value from this tier.
 	Hits uint64
 	// Errors counts the calls that failed, Unreadable the entries that could not be
@@ -101,6 +102,7 @@ func (c *Cache[K, V]) Stats() Stats {
 	for i, l := range c.levels {
 		t := TierStats{
 			Name:       l.name,
+			Eviction:   tier.EvictionOf(l.store),
 			Hits:       n.sum(outcomeHit + outcome(i)),
 			Errors:     l.counts.errors.Load(),
 			Unreadable: l.counts.unreadable.Load(),

@@ -222,7 +222,7 @@ func (c *Cache[K, V]) setAt(ctx context.Context, l *level[K, V], key K, e *tier.
 // hold is how long a tombstone must stay: no load that began before it was written
 // may still be on its way to be stored.
 func (c *Cache[K, V]) hold() time.Duration {
-	return addDurations(c.limits.LoadTimeout, c.storingTime())
+	return addDurations(c.settings.Load().longest, c.storingTime())
 }
 
 // eachUp runs a call for each level, from the bottom up, and collects the failures.
