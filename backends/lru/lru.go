@@ -9,8 +9,10 @@ package lru
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/bits"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/terracecache/terrace/backends/internal/expiry"
@@ -64,15 +66,16 @@ func (o Options) shards() int {
 }
 
 // Store is an in-memory [tier.Store] bounded by the number of entries. Besides, it
-// can be cleared and measured.
+// can be cleared and measured, and with [LRU] resized.
 type Store[K comparable, V any] struct {
 	shards   []*shard[K, V] // at least one
 	keys     tier.Hasher[K]
-	capacity int
+	eviction Eviction
 	invalid  error
 
-	_      [64]byte // readers share the line above with nobody who writes
-	expiry expiry.Clock
+	_        [64]byte // readers share the line above with nobody who writes
+	expiry   expiry.Clock
+	resizing sync.Mutex // or two at once could leave shares of both
 }
 
 // New returns a store that holds at most capacity entries and evicts the least
@@ -86,7 +89,7 @@ func New[K comparable, V any](capacity int) *Store[K, V] {
 func NewWith[K comparable, V any](o Options) *Store[K, V] {
 	s := &Store[K, V]{
 		keys:     tier.NewHasher[K](),
-		capacity: o.Capacity,
+		eviction: o.Eviction,
 		invalid:  o.Validate(),
 	}
 	if s.invalid != nil {
@@ -95,13 +98,18 @@ func NewWith[K comparable, V any](o Options) *Store[K, V] {
 	}
 	s.shards = make([]*shard[K, V], o.shards())
 	for i := range s.shards {
-		share := o.Capacity / len(s.shards)
-		if i < o.Capacity%len(s.shards) {
-			share++
-		}
-		s.shards[i] = newShard[K, V](o.Eviction, share)
+		s.shards[i] = newShard[K, V](o.Eviction, s.share(o.Capacity, i))
 	}
 	return s
+}
+
+// share returns how much of the capacity the i-th shard has.
+func (s *Store[K, V]) share(capacity, i int) int {
+	share := capacity / len(s.shards)
+	if i < capacity%len(s.shards) {
+		share++
+	}
+	return share
 }
 
 // Validate returns what is wrong with the options, or nil.
@@ -164,13 +172,44 @@ func (s *Store[K, V]) Clear(context.Context) error {
 
 // Usage implements [tier.Measurer].
 func (s *Store[K, V]) Usage() tier.Usage {
-	u := tier.Usage{MaxEntries: int64(s.capacity), Cost: -1, MaxCost: -1, Rejections: -1}
+	u := tier.Usage{Cost: -1, MaxCost: -1, Rejections: -1}
 	for _, shard := range s.shards {
-		held, evicted := shard.usage()
+		held, capacity, evicted := shard.usage()
 		u.Entries += held
+		u.MaxEntries += capacity
 		u.Evictions += evicted
 	}
 	return u
+}
+
+// Eviction implements [tier.Evicting]: "lru", "2q" or "arc".
+func (s *Store[K, V]) Eviction() string { return s.eviction.String() }
+
+// Can implements [tier.Partial]: golang-lru's 2Q and ARC keep their size for life.
+func (s *Store[K, V]) Can(c tier.Capability) bool { return c != tier.CanResize || s.eviction == LRU }
+
+// Resize implements [tier.Resizer] for stores with [LRU]: what has no room any more is
+// evicted at once, the least recently used first. A 2Q or ARC answers with
+// [tier.ErrNotResizable]. The number of shards is for life, and each holds one entry at
+// least, so a smaller capacity is an error.
+func (s *Store[K, V]) Resize(capacity int64) error {
+	switch {
+	case s.invalid != nil:
+		return s.invalid
+	case s.eviction != LRU:
+		return fmt.Errorf("lru: %v: %w", s.eviction, tier.ErrNotResizable)
+	case capacity < int64(len(s.shards)):
+		return fmt.Errorf("lru: Resize to %d: want at least %d, one entry for each shard", capacity, len(s.shards))
+	}
+	most := int(min(capacity, math.MaxInt))
+	s.resizing.Lock()
+	defer s.resizing.Unlock()
+	for i, shard := range s.shards {
+		if !shard.resize(s.share(most, i)) {
+			return s.closed()
+		}
+	}
+	return nil
 }
 
 // Close implements [tier.Store]. It lets go of all entries.

@@ -2,6 +2,7 @@ package lru_test
 
 import (
 	"context"
+	"errors"
 	"math"
 	"testing"
 	"time"
@@ -93,6 +94,56 @@ func TestEntryIsNotCopiedWithoutNeed(t *testing.T) {
 		}
 		if got, err := s.Get(context.Background(), "key"); got != entry || err != nil {
 			t.Errorf("ttl %v: Get = %p, %v, want the entry %p itself", ttl, got, err, entry)
+		}
+	}
+}
+
+func TestResize(t *testing.T) { memtest.Resize(t, newStore[int, memtest.Version](lru.LRU), nil) }
+
+func TestResizeEvictsTheLeastRecentlyUsed(t *testing.T) {
+	s := lru.NewWith[int, int](lru.Options{Capacity: 4, Shards: 1})
+	for i := range 4 {
+		memtest.MustSet(t, s, i, i)
+	}
+	memtest.Has(t, s, 0) // order of use now 1, 2, 3, 0
+	if err := s.Resize(2); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []bool{true, false, false, true} {
+		if got := memtest.Has(t, s, i); got != want {
+			t.Errorf("key %d held: %v, want %v", i, got, want)
+		}
+	}
+	if got := s.Usage().Evictions; got != 2 {
+		t.Errorf("Evictions = %d, want 2", got)
+	}
+}
+
+func TestResizeBelowTheShards(t *testing.T) {
+	s := lru.NewWith[int, int](lru.Options{Capacity: 8, Shards: 4})
+	if err := s.Resize(3); err == nil || errors.Is(err, tier.ErrNotResizable) {
+		t.Errorf("Resize of 4 shards to 3: error %v, want one of its own", err)
+	}
+	if got := s.Usage().MaxEntries; got != 8 {
+		t.Errorf("MaxEntries = %d, want still 8", got)
+	}
+}
+
+func TestEviction(t *testing.T) {
+	for _, e := range evictions {
+		s := lru.NewWith[int, int](lru.Options{Capacity: 10, Eviction: e})
+		if got := tier.EvictionOf(s); got != e.String() {
+			t.Errorf("%v: eviction %q", e, got)
+		}
+		_, can := tier.AsResizer(s)
+		if want := e == lru.LRU; can != want {
+			t.Errorf("%v: resizable: %v, want %v", e, can, want)
+		}
+		if err := s.Resize(20); errors.Is(err, tier.ErrNotResizable) == can {
+			t.Errorf("%v: Resize: %v", e, err)
+		}
+		if _, can := tier.AsClearer(s); !can {
+			t.Errorf("%v: cannot be cleared", e)
 		}
 	}
 }

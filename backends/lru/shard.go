@@ -78,11 +78,23 @@ func (s *shard[K, V]) close() {
 	}
 }
 
-func (s *shard[K, V]) usage() (held, evicted int64) {
+// resize is for shards that evict by LRU.
+func (s *shard[K, V]) resize(capacity int) (open bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held == nil {
+		return false
+	}
+	s.capacity = capacity
+	s.held.(plain[K, V]).Resize(capacity)
+	return true
+}
+
+func (s *shard[K, V]) usage() (held, capacity, evicted int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.held != nil {
 		held = int64(s.held.Len())
 	}
-	return held, s.added - s.removed - held
+	return held, int64(s.capacity), s.added - s.removed - held
 }
