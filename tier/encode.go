@@ -20,6 +20,18 @@ type EncodeOptions[K comparable] struct {
 	// unreadable. Empty: the codec's name and the value's type. Change it when the
 	// type keeps its name and changes its meaning.
 	Schema string
+
+	// Compression makes payloads smaller; codec.Compression is one. Nil: payloads stay
+	// as they are, and compressed ones are unreadable. So give it to all readers, with
+	// an algorithm of none, before the first one writes compressed.
+	Compression Compressor
+
+	// Encryption hides and authenticates entries; codec.Encryption is one. Nil: entries
+	// are in the clear, and encrypted ones are unreadable. With it entries in the clear
+	// are unreadable. Keys stay visible, as do times and sizes. Caches that share an
+	// encryption key should differ in Schema, or an entry may be moved from one to the
+	// other under the same key.
+	Encryption Sealer
 }
 
 // Encode makes a [Store] of a byte store: entries travel in the envelope that
@@ -31,12 +43,16 @@ func Encode[K comparable, V any](b Bytes, c Codec[V]) *Encoded[K, V] {
 
 // EncodeWith is [Encode] with options.
 func EncodeWith[K comparable, V any](b Bytes, c Codec[V], o EncodeOptions[K]) *Encoded[K, V] {
-	s := &Encoded[K, V]{bytes: b, codec: c, key: o.Key}
+	s := &Encoded[K, V]{bytes: b, codec: c, key: o.Key, transforms: transforms{o.Compression, o.Encryption}}
 	if s.key == nil {
 		s.key, s.invalid = keyText[K]()
 	}
 	if b == nil || c == nil {
 		s.invalid = errors.New("terrace: Encode needs a byte store and a codec")
+		return s
+	}
+	if err := s.transforms.validate(); err != nil {
+		s.invalid = err
 		return s
 	}
 	schema := o.Schema
@@ -54,12 +70,13 @@ func EncodeWith[K comparable, V any](b Bytes, c Codec[V], o EncodeOptions[K]) *E
 
 // Encoded is the [Store] that [Encode] makes.
 type Encoded[K comparable, V any] struct {
-	bytes   Bytes
-	codec   Codec[V]
-	key     func(K) string
-	schema  uint32
-	nilable bool
-	invalid error
+	bytes      Bytes
+	codec      Codec[V]
+	key        func(K) string
+	transforms transforms
+	schema     uint32
+	nilable    bool
+	invalid    error
 
 	batch   BytesBatcher
 	swap    BytesSwapper
@@ -299,9 +316,16 @@ func (s *Encoded[K, V]) encode(key string, e *Entry[V], ttl time.Duration) (b []
 				err = fmt.Errorf("%w: codec %s panicked: %v\n%s", ErrUnencodable, s.codec.Name(), p, debug.Stack())
 			}
 		}()
+		payload := len(b)
 		if b, err = s.codec.Append(b, e.value); err != nil {
 			return nil, fmt.Errorf("%w: codec %s: %w", ErrUnencodable, s.codec.Name(), err)
 		}
+		if b, err = s.transforms.compress(b, payload); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrUnencodable, err)
+		}
+	}
+	if b, err = s.transforms.seal(b, key); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnencodable, err)
 	}
 	sealEnvelope(b, key)
 	return b, nil
@@ -317,7 +341,7 @@ func (s *Encoded[K, V]) tombstone(key string, hold time.Duration) []byte {
 
 // decode returns nil without an error for a tombstone.
 func (s *Encoded[K, V]) decode(key string, b []byte) (e *Entry[V], err error) {
-	env, payload, err := parseEnvelope(b, key, s.schema, readClocks())
+	env, payload, err := parseEnvelope(b, key, s.schema, readClocks(), s.transforms)
 	if err != nil || env.tombstone {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ import (
 //	 0  1  magic 0xC7
 //	 1  1  version 1
 //	 2  1  flags
-//	 3  1  transform of the payload: 0, none
+//	 3  1  transform: compression in the low half, encryption in the high half; 0, none
 //	 4  4  nonce, random
 //	 8  8  load began, Unix nanoseconds
 //	16  4  schema: CRC-32C of the schema string
@@ -23,7 +23,7 @@ import (
 //	24  8  fresh for, nanoseconds from the load's beginning
 //	32  8  usable for, nanoseconds from the load's beginning
 //	40  8  load time, nanoseconds
-//	48     tags, validator (where flagged), payload
+//	48     tags, validator (where flagged), payload; all of these as one where encrypted
 //
 // All integers are big-endian. The first HeadSize bytes tell one write from all
 // others of the key.
@@ -124,7 +124,7 @@ func envelopeChecksum(b []byte, key string) uint32 {
 // Another process's wall clock may be ahead of or behind this one's. An age below
 // zero is taken as zero, so an entry never has more life left than it had at birth;
 // one further below than MaxSkew is unreadable, or each reading would be a new birth.
-func parseEnvelope(b []byte, key string, schema uint32, now clocks) (envelope, []byte, error) {
+func parseEnvelope(b []byte, key string, schema uint32, now clocks, t transforms) (envelope, []byte, error) {
 	var e envelope
 	fail := func(reason string) (envelope, []byte, error) {
 		return envelope{}, nil, &UnreadableError{Reason: reason}
@@ -138,7 +138,7 @@ func parseEnvelope(b []byte, key string, schema uint32, now clocks) (envelope, [
 		return fail("version")
 	case b[2]&^flagsKnown != 0:
 		return fail("flags")
-	case b[3] != 0:
+	case !t.undoes(b[3], b[2]):
 		return fail("transform")
 	case binary.BigEndian.Uint32(b[20:]) != envelopeChecksum(b, key):
 		return fail("checksum")
@@ -162,7 +162,10 @@ func parseEnvelope(b []byte, key string, schema uint32, now clocks) (envelope, [
 	e.meta.Absent = flags&flagAbsent != 0
 	e.isNil = flags&flagNil != 0
 
-	rest := b[envelopeSize:]
+	rest, err := t.open(b, key)
+	if err != nil {
+		return envelope{}, nil, transformError(err)
+	}
 	var ok bool
 	if flags&flagTags != 0 {
 		if e.meta.Tags, rest, ok = readTags(rest); !ok {
@@ -173,6 +176,9 @@ func parseEnvelope(b []byte, key string, schema uint32, now clocks) (envelope, [
 		if e.meta.Validator, rest, ok = readString(rest); !ok {
 			return fail("lengths")
 		}
+	}
+	if rest, err = t.decompress(rest, b[3]); err != nil {
+		return envelope{}, nil, transformError(err)
 	}
 	return e, rest, nil
 }

@@ -119,7 +119,7 @@ func TestGolden(t *testing.T) {
 		if !strings.Contains(string(doc), dump(b)) {
 			t.Errorf("%s: docs/wire-format.md does not show these bytes", g.name)
 		}
-		got, payload, err := parseEnvelope(b, goldenKey, schemaSum(goldenSchema), goldenClocks)
+		got, payload, err := parseEnvelope(b, goldenKey, schemaSum(goldenSchema), goldenClocks, transforms{})
 		want := g.e
 		if want.tombstone {
 			want = envelope{tombstone: true} // its times are for its reader of no use
@@ -147,7 +147,7 @@ func TestC27SubSecond(t *testing.T) {
 			LoadTime:    d,
 		}}
 		b := seal(e, "key", "schema", "", goldenClocks)
-		got, _, err := parseEnvelope(b, "key", schemaSum("schema"), goldenClocks)
+		got, _, err := parseEnvelope(b, "key", schemaSum("schema"), goldenClocks, transforms{})
 		if err != nil || !reflect.DeepEqual(got, e) {
 			t.Errorf("%v: got %+v, %v, want %+v", d, got, err, e)
 		}
@@ -164,7 +164,7 @@ func TestSkewIsBounded(t *testing.T) {
 		0, 1, -1, MaxSkew, -MaxSkew, -MaxSkew - 1, time.Minute, -time.Minute, life, -life, 24 * time.Hour, -24 * time.Hour, 50 * 365 * 24 * time.Hour, -50 * 365 * 24 * time.Hour,
 	} {
 		reader := clocks{mono: 777_000_000_000_000, wall: written.wall + int64(skew)}
-		got, _, err := parseEnvelope(b, "key", schemaSum("schema"), reader)
+		got, _, err := parseEnvelope(b, "key", schemaSum("schema"), reader, transforms{})
 		if skew < -MaxSkew {
 			if got := unreadableReason(err); got != "clock" {
 				t.Errorf("skew %v: got %v, want an unreadable clock", skew, err)
@@ -201,7 +201,7 @@ func TestTimesNeverLengthenALife(t *testing.T) {
 		binary.BigEndian.PutUint64(b[8:], uint64(loaded))
 		binary.BigEndian.PutUint64(b[32:], uint64(usable))
 		sealEnvelope(b, "key")
-		e, _, err := parseEnvelope(b, "key", schemaSum("schema"), now)
+		e, _, err := parseEnvelope(b, "key", schemaSum("schema"), now, transforms{})
 		if unreadableReason(err) == "clock" {
 			continue
 		}
@@ -231,7 +231,7 @@ func TestDamageIsNoticed(t *testing.T) {
 	for _, g := range goldens {
 		good := seal(g.e, goldenKey, goldenSchema, g.payload, goldenClocks)
 		parse := func(b []byte) error {
-			_, _, err := parseEnvelope(b, goldenKey, schemaSum(goldenSchema), goldenClocks)
+			_, _, err := parseEnvelope(b, goldenKey, schemaSum(goldenSchema), goldenClocks, transforms{})
 			return err
 		}
 		for i := range good {
@@ -278,7 +278,7 @@ func TestUnreadableReasons(t *testing.T) {
 		{good, goldenKey, "msgpack example.com/shop.Product", "schema"},
 		{good, goldenKey, "json example.com/shop.Customer", "schema"},
 	} {
-		e, payload, err := parseEnvelope(c.b, c.key, schemaSum(c.schema), goldenClocks)
+		e, payload, err := parseEnvelope(c.b, c.key, schemaSum(c.schema), goldenClocks, transforms{})
 		if got := unreadableReason(err); got != c.want {
 			t.Errorf("%d bytes for %q, %q: got reason %q (%v), want %q", len(c.b), c.key, c.schema, got, err, c.want)
 		}
@@ -313,7 +313,7 @@ func TestNoAllocationForFalseLengths(t *testing.T) {
 		b[2] = c.flag
 		sealEnvelope(b, "key")
 		var err error
-		if n := testing.AllocsPerRun(1, func() { _, _, err = parseEnvelope(b, "key", schemaSum("schema"), goldenClocks) }); n > 5 {
+		if n := testing.AllocsPerRun(1, func() { _, _, err = parseEnvelope(b, "key", schemaSum("schema"), goldenClocks, transforms{}) }); n > 5 {
 			t.Errorf("%s: %v allocations", c.name, n)
 		}
 		if unreadableReason(err) != "lengths" {
@@ -329,7 +329,7 @@ func FuzzParseEnvelope(f *testing.F) {
 	f.Add([]byte{}, "")
 	f.Fuzz(func(t *testing.T, b []byte, key string) {
 		now := readClocks()
-		if _, _, err := parseEnvelope(b, key, schemaSum(goldenSchema), now); err != nil && unreadableReason(err) == "" {
+		if _, _, err := parseEnvelope(b, key, schemaSum(goldenSchema), now, transforms{}); err != nil && unreadableReason(err) == "" {
 			t.Errorf("got error %v, want an UnreadableError", err)
 		}
 		// Past the checksum too.
@@ -339,7 +339,7 @@ func FuzzParseEnvelope(f *testing.F) {
 			b[2] &= flagsKnown
 			binary.BigEndian.PutUint32(b[16:], schemaSum(goldenSchema))
 			sealEnvelope(b, key)
-			e, payload, err := parseEnvelope(b, key, schemaSum(goldenSchema), now)
+			e, payload, err := parseEnvelope(b, key, schemaSum(goldenSchema), now, transforms{})
 			if err == nil && (len(payload) > len(b)-envelopeSize || e.meta.LoadedAt > now.mono) {
 				t.Errorf("parsed %+v with a payload of %d bytes out of %d", e, len(payload), len(b))
 			}
