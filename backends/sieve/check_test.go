@@ -56,6 +56,8 @@ func (s *shard[K, V]) check() error {
 		return fmt.Errorf("not filtered, but with a window of %d and sketch %p", s.windowRoom, s.sketch)
 	case s.filtered && held == s.capacity && s.sketch == nil:
 		return errors.New("full without a sketch")
+	case s.filtered && held == s.capacity && !s.sketch.isFor(s.capacity):
+		return fmt.Errorf("full with a sketch for %d, capacity %d", s.sketch.limit/samplePerKey, s.capacity)
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ func TestFilteredSieveEvictsWhatTheModelSays(t *testing.T) {
 // what order, with which bits and with the hand where.
 func follow(t *testing.T, s *Store[int, int], m model) {
 	t.Helper()
-	capacity := s.capacity
+	capacity := s.shards[0].capacity
 	rnd := rand.New(rand.NewPCG(7, uint64(capacity)))
 	steps, each := 20_000, 1+capacity/8 // states are compared once in so many steps
 	step := 0

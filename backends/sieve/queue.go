@@ -17,6 +17,18 @@ func (q *queue[K, V]) push(n *node[K, V]) {
 	q.len++
 }
 
+// pushOldest puts a node at the other end.
+func (q *queue[K, V]) pushOldest(n *node[K, V]) {
+	n.prev, n.next = q.oldest, nil
+	if q.oldest != nil {
+		q.oldest.next = n
+	} else {
+		q.newest = n
+	}
+	q.oldest = n
+	q.len++
+}
+
 // remove takes a node out. The node keeps no link: somebody may keep its entry for
 // long, and must not keep others by it.
 func (q *queue[K, V]) remove(n *node[K, V]) {

@@ -45,11 +45,16 @@ const (
 )
 
 func (s *shard[K, V]) open(capacity int, a Admission) {
+	s.filtered = a == Filtered
+	s.setCapacity(capacity)
+	s.table.Store(newTable[K, V](min(firstRoom, capacity)))
+}
+
+func (s *shard[K, V]) setCapacity(capacity int) {
 	s.capacity = capacity
-	if s.filtered = a == Filtered; s.filtered {
+	if s.filtered {
 		s.windowRoom = max(1, capacity/windowShare)
 	}
-	s.table.Store(newTable[K, V](min(firstRoom, capacity)))
 }
 
 func (s *shard[K, V]) len() int { return s.window.len + s.main.len }
@@ -72,8 +77,8 @@ func (s *shard[K, V]) set(n *node[K, V]) (open bool) {
 		b.nodes[at].Store(n)
 		return true
 	}
-	if s.sketch == nil && s.filtered && s.len() >= s.capacity/2 {
-		s.sketch = newSketch(s.capacity) // before there is something to decide
+	if s.filtered && s.len() >= s.capacity/2 && !s.sketch.isFor(s.capacity) {
+		s.renewSketch() // before there is something to decide
 	}
 	s.count(n)
 	if s.len() >= s.capacity {
@@ -141,6 +146,20 @@ func (s *shard[K, V]) victim() *node[K, V] {
 	return h
 }
 
+// renewSketch makes a sketch for the present capacity, which knows of the nodes that are
+// held what the one before it knew.
+func (s *shard[K, V]) renewSketch() {
+	fresh := newSketch(s.capacity)
+	if s.sketch != nil {
+		for _, q := range []*queue[K, V]{&s.window, &s.main} {
+			for n := q.newest; n != nil; n = n.next {
+				fresh.learn(n.hash, s.sketch.estimate(n.hash))
+			}
+		}
+	}
+	s.sketch = fresh
+}
+
 // count tells the sketch of a request.
 func (s *shard[K, V]) count(n *node[K, V]) {
 	if s.sketch != nil {
@@ -153,6 +172,48 @@ func (s *shard[K, V]) promote(n *node[K, V]) {
 	s.window.remove(n)
 	n.window = false
 	s.main.push(n)
+}
+
+// demote moves the newest node of the main queue back to the window, as its oldest.
+func (s *shard[K, V]) demote() {
+	n := s.main.newest
+	if s.hand == n {
+		s.hand = nil // after the newest comes the oldest
+	}
+	s.main.remove(n)
+	n.window = true
+	s.window.pushOldest(n)
+}
+
+// resize sets the capacity, evicts what has no room any more, and lets the queues, the
+// sketch and the table follow.
+func (s *shard[K, V]) resize(capacity int) (open bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.table.Load()
+	if t == nil {
+		return false
+	}
+	less := capacity < s.capacity
+	s.setCapacity(capacity)
+	for s.window.len > s.windowRoom {
+		s.promote(s.window.oldest)
+	}
+	for s.main.len > s.capacity-s.windowRoom {
+		if s.len() > s.capacity {
+			s.evict(t, s.victim())
+		} else {
+			s.demote()
+		}
+	}
+	if t.room > s.capacity {
+		s.table.Store(t.grown(s.capacity))
+	}
+	// A sketch for more is made when there is more to know.
+	if less && s.filtered && (s.sketch != nil || s.len() >= s.capacity/2) {
+		s.renewSketch()
+	}
+	return true
 }
 
 func (s *shard[K, V]) evict(t *table[K, V], n *node[K, V]) {
@@ -191,18 +252,19 @@ func (s *shard[K, V]) remove(hash uint64, key K) (open bool) {
 }
 
 func (s *shard[K, V]) clear() (open bool) {
-	return s.restart(newTable[K, V](min(firstRoom, s.capacity)))
+	return s.restart(func() *table[K, V] { return newTable[K, V](min(firstRoom, s.capacity)) })
 }
 
-func (s *shard[K, V]) close() { s.restart(nil) }
+func (s *shard[K, V]) close() { s.restart(func() *table[K, V] { return nil }) }
 
 // restart lets go of all nodes and goes on with the given table, which is empty or nil.
-func (s *shard[K, V]) restart(t *table[K, V]) (open bool) {
+func (s *shard[K, V]) restart(with func() *table[K, V]) (open bool) {
 	s.mu.Lock()
 	if s.table.Load() == nil {
 		s.mu.Unlock()
 		return false
 	}
+	t := with()
 	window, main := s.window, s.main
 	s.window, s.main, s.hand, s.sketch = queue[K, V]{}, queue[K, V]{}, nil, nil
 	s.table.Store(t)
@@ -213,8 +275,8 @@ func (s *shard[K, V]) restart(t *table[K, V]) (open bool) {
 	return true
 }
 
-func (s *shard[K, V]) usage() (held, evicted int64) {
+func (s *shard[K, V]) usage() (held, capacity, evicted int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return int64(s.len()), s.evicted
+	return int64(s.len()), int64(s.capacity), s.evicted
 }

@@ -9,7 +9,9 @@ package sieve
 import (
 	"context"
 	"fmt"
+	"math"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/terracecache/terrace/backends/internal/expiry"
@@ -95,15 +97,15 @@ func (o Options) shards() int {
 }
 
 // Store is an in-memory [tier.Store] bounded by the number of entries. Besides, it
-// can be cleared and measured.
+// can be cleared, measured and resized.
 type Store[K comparable, V any] struct {
-	keys     tier.Hasher[K]
-	shards   []shard[K, V] // a power of two of them, at least one
-	capacity int
-	invalid  error
+	keys    tier.Hasher[K]
+	shards  []shard[K, V] // a power of two of them, at least one
+	invalid error
 
-	_      [64]byte // readers share the line above with nobody who writes
-	expiry expiry.Clock
+	_        [64]byte // readers share the line above with nobody who writes
+	expiry   expiry.Clock
+	resizing sync.Mutex // or two at once could leave shares of both
 }
 
 // New returns a store that holds at most capacity entries.
@@ -115,9 +117,8 @@ func New[K comparable, V any](capacity int) *Store[K, V] {
 // all other methods answer with the same error.
 func NewWith[K comparable, V any](o Options) *Store[K, V] {
 	s := &Store[K, V]{
-		keys:     tier.NewHasher[K](),
-		capacity: o.Capacity,
-		invalid:  o.Validate(),
+		keys:    tier.NewHasher[K](),
+		invalid: o.Validate(),
 	}
 	if s.invalid != nil {
 		s.shards = make([]shard[K, V], 1) // closed, as one without a table is
@@ -125,13 +126,18 @@ func NewWith[K comparable, V any](o Options) *Store[K, V] {
 	}
 	s.shards = make([]shard[K, V], o.shards())
 	for i := range s.shards {
-		share := o.Capacity / len(s.shards)
-		if i < o.Capacity%len(s.shards) {
-			share++
-		}
-		s.shards[i].open(share, o.Admission)
+		s.shards[i].open(s.share(o.Capacity, i), o.Admission)
 	}
 	return s
+}
+
+// share returns how much of the capacity the i-th shard has.
+func (s *Store[K, V]) share(capacity, i int) int {
+	share := capacity / len(s.shards)
+	if i < capacity%len(s.shards) {
+		share++
+	}
+	return share
 }
 
 // Validate returns what is wrong with the options, or nil.
@@ -205,13 +211,39 @@ func (s *Store[K, V]) Clear(context.Context) error {
 
 // Usage implements [tier.Measurer].
 func (s *Store[K, V]) Usage() tier.Usage {
-	u := tier.Usage{MaxEntries: int64(s.capacity), Cost: -1, MaxCost: -1, Rejections: -1}
+	u := tier.Usage{Cost: -1, MaxCost: -1, Rejections: -1}
 	for i := range s.shards {
-		held, evicted := s.shards[i].usage()
+		held, capacity, evicted := s.shards[i].usage()
 		u.Entries += held
+		u.MaxEntries += capacity
 		u.Evictions += evicted
 	}
 	return u
+}
+
+// Eviction implements [tier.Evicting].
+func (s *Store[K, V]) Eviction() string { return "sieve" }
+
+// Resize implements [tier.Resizer]. What has no room any more is evicted at once, by
+// SIEVE; of what the filter knows it keeps what it knows of the entries that stay. The
+// writers of a shard wait while it is resized, readers never. The number of shards is
+// for life, and each holds one entry at least, so a smaller capacity is an error.
+func (s *Store[K, V]) Resize(capacity int64) error {
+	switch {
+	case s.invalid != nil:
+		return s.invalid
+	case capacity < int64(len(s.shards)):
+		return fmt.Errorf("sieve: Resize to %d: want at least %d, one entry for each shard", capacity, len(s.shards))
+	}
+	most := int(min(capacity, math.MaxInt))
+	s.resizing.Lock()
+	defer s.resizing.Unlock()
+	for i := range s.shards {
+		if !s.shards[i].resize(s.share(most, i)) {
+			return s.closed()
+		}
+	}
+	return nil
 }
 
 // Close implements [tier.Store]. It lets go of all entries.

@@ -1,12 +1,14 @@
 package sieve_test
 
 import (
+	"errors"
 	"math"
 	"testing"
 
 	"github.com/terracecache/terrace/backends/internal/memtest"
 	"github.com/terracecache/terrace/backends/lru"
 	"github.com/terracecache/terrace/backends/sieve"
+	"github.com/terracecache/terrace/tier"
 )
 
 var admissions = []sieve.Admission{sieve.Filtered, sieve.Always}
@@ -79,6 +81,28 @@ func TestKeyThatCannotBeCompared(t *testing.T) {
 }
 
 func TestTTL(t *testing.T) { memtest.TTL(t, newStore[string, int](sieve.Filtered)) }
+
+func TestResize(t *testing.T) {
+	for _, a := range admissions {
+		t.Run(a.String(), func(t *testing.T) { memtest.Resize(t, newStore[int, memtest.Version](a), nil) })
+	}
+}
+
+func TestResizeBelowTheShards(t *testing.T) {
+	s := sieve.NewWith[int, int](sieve.Options{Capacity: 8, Shards: 4})
+	if err := s.Resize(3); err == nil || errors.Is(err, tier.ErrNotResizable) {
+		t.Errorf("Resize of 4 shards to 3: error %v, want one of its own", err)
+	}
+	if got := s.Usage().MaxEntries; got != 8 {
+		t.Errorf("MaxEntries = %d, want still 8", got)
+	}
+}
+
+func TestEviction(t *testing.T) {
+	if got := tier.EvictionOf(sieve.New[int, int](10)); got != "sieve" {
+		t.Errorf("eviction %q", got)
+	}
+}
 
 func TestC72CloseDuringUse(t *testing.T) {
 	for _, a := range admissions {

@@ -27,6 +27,17 @@ func newSketch(keys int) *sketch {
 	return &sketch{lines: make([][8]uint64, max(1, lines)), limit: samplePerKey * keys}
 }
 
+// isFor reports whether there is a sketch, made for the given number of keys.
+func (s *sketch) isFor(keys int) bool { return s != nil && s.limit == samplePerKey*keys }
+
+// learn raises the counters of a key to what is known of it, which makes no request.
+func (s *sketch) learn(hash, count uint64) {
+	p := s.locate(hash)
+	for least := p.least(); least < count; least++ {
+		p.raise(least)
+	}
+}
+
 // spot says where the counters of a key are: four in one line, one in each pair of
 // its words.
 type spot struct {
