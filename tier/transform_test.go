@@ -2,7 +2,9 @@ package tier_test
 
 import (
 	"bytes"
-	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -19,10 +21,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zstd"
+	"go.uber.org/goleak"
+
 	"github.com/terracecache/terrace/tier"
 	"github.com/terracecache/terrace/tier/codec"
 	"github.com/terracecache/terrace/tier/storetest"
@@ -568,21 +570,104 @@ func TestTransformsThatFail(t *testing.T) {
 
 // transformGoldens are the examples of docs/wire-format.md, which other versions and
 // other languages read. Only reading is held still: how well a compressor does may change.
-var transformGoldens = []struct{ name, want string }{
-	{"s2", `
-`},
-	{"zstd", `
-`},
-	{"aes-256-gcm", `
-`},
-	{"zstd, aes-256-gcm", `
-`},
+var transformGoldens = []struct{ name, payload, want string }{
+	{"s2", goldenTea, `
+c7 01 00 01 01 02 03 04 17 97 9c fe 36 2a 00 00
+72 65 61 48 fa bd da db 00 00 00 45 d9 64 b8 00
+00 00 03 46 30 b8 a0 00 00 00 00 00 02 88 7f a0
+42 4c 7b 22 49 44 22 3a 31 2c 22 4e 61 6d 65 22
+3a 22 74 65 61 20 ae 04 00 04 22 7d`},
+	{"zstd", goldenTea, `
+c7 01 00 02 01 02 03 04 17 97 9c fe 36 2a 00 00
+72 65 61 48 b6 fe 78 7e 00 00 00 45 d9 64 b8 00
+00 00 03 46 30 b8 a0 00 00 00 00 00 02 88 7f a0
+28 b5 2f fd 20 42 f5 00 00 64 01 7b 22 49 44 22
+3a 31 2c 22 4e 61 6d 65 22 3a 22 74 65 61 20 22
+7d 01 54 12 02 24 3a`},
+	{"aes-256-gcm", `{"ID":1}`, `
+c7 01 04 10 01 02 03 04 17 97 9c fe 36 2a 00 00
+72 65 61 48 fd 75 1e 0a 00 00 00 45 d9 64 b8 00
+00 00 03 46 30 b8 a0 00 00 00 00 00 02 88 7f a0
+36 c9 59 07 a0 a1 a2 a3 a4 a5 a6 a7 a8 a9 aa ab
+e7 1c 0f 45 2a bb 79 9d 2b 21 a5 e9 36 07 c1 b1
+2f 41 ae d9 e2 ef bb 49 ab 1c 83 a1 80 cc`},
+	{"s2, aes-256-gcm", goldenTea, `
+c7 01 00 11 01 02 03 04 17 97 9c fe 36 2a 00 00
+72 65 61 48 ef 66 15 10 00 00 00 45 d9 64 b8 00
+00 00 03 46 30 b8 a0 00 00 00 00 00 02 88 7f a0
+36 c9 59 07 a0 a1 a2 a3 a4 a5 a6 a7 a8 a9 aa ab
+a4 54 07 0f 0c 8f 20 85 53 49 a5 9d 66 17 a5 fc
+4a 8e 2d 75 f3 97 ec 68 9c 0a 04 fb 0e c8 4a 38
+16 68 af 99 6a 10 78 0a 2e fe 9e 79`},
 }
 
+var goldenTea = `{"ID":1,"Name":"` + strings.Repeat("tea ", 12) + `"}`
+
 func TestTransformGolden(t *testing.T) {
-	_ = os.Getenv
-	_ = hex.EncodeToString
-	_ = context.Background
+	doc, err := os.ReadFile("../docs/wire-format.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := make([]byte, codec.KeySize)
+	for i := range key {
+		key[i] = byte(i)
+	}
+	sealer, err := codec.NewEncryption(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range transformGoldens {
+		want := strings.TrimSpace(g.want)
+		if !strings.Contains(string(doc), "```\n"+want+"\n```") {
+			t.Errorf("%s: docs/wire-format.md does not show these bytes", g.name)
+		}
+		v, err := hex.DecodeString(strings.Join(strings.Fields(want), ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := storetest.NewMapBytes()
+		if err := b.Set(ctx, "sku-1", v, tier.Forever); err != nil {
+			t.Fatal(err)
+		}
+		o := options{Schema: "json example.com/shop.Product", Compression: codec.Compression{}}
+		if v[3]>>4 != 0 {
+			o.Encryption = sealer
+		}
+		e, err := stringsIn(b, o).Get(ctx, "sku-1")
+		if err != nil || e.Value() != g.payload {
+			t.Errorf("%s: got %v, %v, want %q", g.name, e, err, g.payload)
+			continue
+		}
+		if tags := e.Tags(); v[2] == 4 && !slices.Equal(tags, []string{"shop"}) {
+			t.Errorf("%s: tags %q", g.name, tags)
+		}
+		if life, loading := e.UsableUntil().Sub(e.LoadedAt()), e.LoadTime(); life != time.Hour || loading != 42_500*time.Microsecond {
+			t.Errorf("%s: usable for %v, loaded in %v", g.name, life, loading)
+		}
+	}
+}
+
+// What is written encrypted is what docs/wire-format.md says, by other means.
+func TestSealedLayout(t *testing.T) {
+	b := storetest.NewMapBytes()
+	mustSet[string, string](t, stringsIn(b, options{Encryption: encryption(t, 7)}), "key", "value")
+	v := held(t, b, "key")
+	id := sha256.Sum256(append([]byte("terrace key id\x00"), keyOf(7)...))
+	if !bytes.Equal(v[48:52], id[:4]) || v[3] != 0x10 {
+		t.Errorf("transform %#x, key id %x, want %x", v[3], v[48:52], id[:4])
+	}
+	block, err := aes.NewCipher(keyOf(7))
+	if err != nil {
+		t.Fatal(err)
+	}
+	gcm, err := cipher.NewGCM(block)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := gcm.Open(nil, v[52:64], v[64:], slices.Concat(v[:20], v[24:48], []byte("key")))
+	if err != nil || string(got) != "value" {
+		t.Errorf("decrypted by hand: %q, %v", got, err)
+	}
 }
 
 func FuzzTransforms(f *testing.F) {
@@ -613,4 +698,49 @@ func FuzzTransforms(f *testing.F) {
 			}
 		}
 	})
+}
+
+func BenchmarkTransform(b *testing.B) {
+	for _, size := range []int{1 << 10, 64 << 10} {
+		var text strings.Builder
+		for i := 0; text.Len() < size; i++ {
+			fmt.Fprintf(&text, `{"id":%d,"name":"product %x","stock":%d},`, i, i*7919, i%13)
+		}
+		value := text.String()[:size]
+		for _, c := range []struct {
+			name string
+			o    options
+		}{
+			{"plain", options{}},
+			{"s2", options{Compression: codec.Compression{Algorithm: codec.S2}}},
+			{"zstd", options{Compression: codec.Compression{Algorithm: codec.Zstd}}},
+			{"aes", options{Encryption: encryption(b, 1)}},
+			{"s2+aes", options{Compression: codec.Compression{Algorithm: codec.S2}, Encryption: encryption(b, 1)}},
+		} {
+			store := storetest.NewMapBytes()
+			s, e := stringsIn(store, c.o), entry(value)
+			b.Run(fmt.Sprintf("set/%s/%dKiB", c.name, size>>10), func(b *testing.B) {
+				b.SetBytes(int64(size))
+				b.ReportAllocs()
+				for b.Loop() {
+					if err := s.Set(ctx, "key", e, tier.Forever); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(len(held(b, store, "key"))), "stored-B")
+			})
+			b.Run(fmt.Sprintf("get/%s/%dKiB", c.name, size>>10), func(b *testing.B) {
+				if err := s.Set(ctx, "key", e, tier.Forever); err != nil {
+					b.Fatal(err)
+				}
+				b.SetBytes(int64(size))
+				b.ReportAllocs()
+				for b.Loop() {
+					if got, err := s.Get(ctx, "key"); err != nil || got == nil {
+						b.Fatal(got, err)
+					}
+				}
+			})
+		}
+	}
 }
