@@ -66,8 +66,9 @@ type Compression struct {
 	// MaxSize is how many bytes a payload may have when it is decompressed, so that a
 	// few bytes in a store cannot take all of a process's memory. An entry that
 	// declares more is unreadable, and a larger payload is not compressed. Each
-	// decompression allocates what the entry declares, up to this. Zero:
-	// [DefaultMaxSize]; at most 1 GiB.
+	// decompression allocates what the entry declares, up to this; a forged Zstd entry
+	// that holds more than it declares takes up to three times as much until that is
+	// noticed. Zero: [DefaultMaxSize]; at most 1 GiB.
 	MaxSize int
 }
 

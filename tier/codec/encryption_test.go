@@ -29,7 +29,7 @@ func randomKey(t testing.TB) []byte {
 // shows reports whether the text holds a part of the key in any usual form.
 func shows(text string, key []byte) bool {
 	part := key[:min(len(key), 6)]
-	decimal := strings.Trim(fmt.Sprint(part), "[]")
+	decimal := strings.Trim(fmt.Sprintf("%d", part), "[]")
 	for _, form := range []string{
 		string(part), hex.EncodeToString(part), base64.StdEncoding.EncodeToString(part), base64.URLEncoding.EncodeToString(part),
 		decimal, strings.ReplaceAll(decimal, " ", ", "), fmt.Sprintf("%#v", part)[7:30],
