@@ -14,15 +14,20 @@ func BadOptions(t *testing.T, newStore New[string, int], more ...Store[string, i
 	for _, size := range []Size{{0, 0}, {-1, 0}, {math.MinInt, 0}, {1, 2}, {1, -1}, {1, math.MinInt}} {
 		stores = append(stores, newStore(size))
 	}
-	for i, s := range append(stores, more...) {
-		badOptions(t, i, s)
-	}
+	Refused(t, append(stores, more...)...)
 	if err := newStore(Size{Capacity: 1}).Validate(); err != nil {
 		t.Errorf("Capacity 1: Validate: %v", err)
 	}
 }
 
-func badOptions(t *testing.T, i int, s Store[string, int]) {
+// Refused checks that stores, all made with wrong options, answer with what is wrong.
+func Refused(t *testing.T, stores ...Store[string, int]) {
+	for i, s := range stores {
+		refused(t, i, s)
+	}
+}
+
+func refused(t *testing.T, i int, s Store[string, int]) {
 	want := s.Validate()
 	if want == nil {
 		t.Errorf("store %d: Validate gives no error", i)
