@@ -1,0 +1,28 @@
+package config
+
+import (
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+)
+
+// nearest returns the valid name that was probably meant, or "". Other names for one
+// thing, and other ways to write a name, count as near.
+func nearest(text string, valid []string, also map[string]string) string {
+	plain := plainName(text)
+	if name, ok := also[plain]; ok {
+		return name
+	}
+	best, least := "", max(1, len(plain)/3)+1
+	for _, name := range valid {
+		if d := levenshtein.ComputeDistance(plain, plainName(name)); d < least {
+			best, least = name, d
+		}
+	}
+	return best
+}
+
+// plainName forgets how a name is written: staleWhileRevalidate, stale-while-revalidate.
+func plainName(s string) string {
+	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "", ".", "").Replace(s))
+}
