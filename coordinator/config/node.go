@@ -1,15 +1,15 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/big"
 	"regexp"
 	"strconv"
 	"strings"
-
-	"bytes"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -247,8 +247,16 @@ func (n *node) failed() bool { return n.kind == nullNode && n.raw == "\x00" }
 // hasVariable reports whether the text is not what is written.
 func (n *node) hasVariable() bool { return n.raw != n.text }
 
-// integer returns the number of an intNode.
+// integer returns the number of an intNode, or of a floatNode that is a whole one.
 func (n *node) integer() (*big.Int, bool) {
+	if n.kind == floatNode {
+		f, ok := n.float()
+		if !ok || math.IsInf(f, 0) || f != math.Trunc(f) { // so written, NaN fails
+			return nil, false
+		}
+		i, _ := big.NewFloat(f).Int(nil)
+		return i, true
+	}
 	text := strings.TrimPrefix(strings.ReplaceAll(n.text, "_", ""), "+")
 	return new(big.Int).SetString(text, 0)
 }

@@ -122,7 +122,7 @@ func (c *count) set(n *node, _ *field) string {
 // wholeNumber returns the number of a node, of at least 1.
 func wholeNumber(n *node) (int64, string) {
 	v, err := strconv.ParseInt(strings.ReplaceAll(n.text, "_", ""), 10, 64)
-	if n.kind == intNode {
+	if n.kind != textNode {
 		i, _ := n.integer()
 		v, err = i.Int64(), nil
 	}

@@ -35,12 +35,10 @@ func (s shape) takes(n *node) bool {
 			return slices.Contains(s.enum, n.text)
 		}
 		return s.text != "" && compiled[s.text].MatchString(n.text)
-	case intNode:
+	case intNode, floatNode: // 1e3 is a whole number too
 		if i, ok := n.integer(); ok && s.integer != nil && i.Cmp(big.NewInt(s.integer[0])) >= 0 && i.Cmp(big.NewInt(s.integer[1])) <= 0 {
 			return true
 		}
-		return s.takesNumber(n)
-	case floatNode:
 		return s.takesNumber(n)
 	case boolNode:
 		return s.boolean
