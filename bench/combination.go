@@ -75,6 +75,14 @@ func (c combination) local() int {
 	return n
 }
 
+// openRemote returns the store of l3, or nil where there is none.
+func (c combination) openRemote(prefix string) (tier.Bytes, error) {
+	if c.remote == nil {
+		return nil, nil
+	}
+	return c.remote.open(prefix)
+}
+
 // capacities are the sizes of the in-memory tiers, in entries.
 type capacities struct{ l1, l2 int }
 

@@ -66,42 +66,54 @@ func compare(ctx context.Context, s *settings, stdout, stderr io.Writer) error {
 	}
 
 	rep := &report{Environment: newEnvironment(ctx, s, remotes), Rows: []row{}}
-	all := combinations(s, remotes)
-	stopped := rep.measureAll(ctx, s, all, newProgress(stderr, len(all)*len(s.Policies)))
-	if len(rep.Rows) == 0 {
+	return rep.measure(ctx, s, groups(s, combinations(s, remotes)), out, stderr)
+}
+
+// measure measures all rows and writes the report, or what of it was done.
+func (r *report) measure(ctx context.Context, s *settings, groups []group, out *output, stderr io.Writer) error {
+	stopped := r.measureAll(ctx, s, groups, stderr)
+	if len(r.Rows) == 0 {
 		return stopped
 	}
-	rep.Environment.Complete = stopped == nil
-	if err := out.write(rep, s); err != nil {
+	r.Environment.Complete = stopped == nil
+	if err := out.write(r, s); err != nil {
 		return failure{errors.Join(stopped, err)}
 	}
 	return stopped
 }
 
 // measureAll adds all rows to the report. All rows get the same reads.
-func (r *report) measureAll(ctx context.Context, s *settings, combinations []combination, p *progress) error {
+func (r *report) measureAll(ctx context.Context, s *settings, groups []group, stderr io.Writer) error {
+	total := 0
+	for _, g := range groups {
+		total += len(g.contenders)
+	}
+	p := newProgress(stderr, total)
 	defer p.end()
 	w := newWorkload(s.Keys, s.Skew, s.reads(s.WarmupSeconds)+s.reads(s.Seconds), s.Seed)
 	step := 0
-	for _, c := range combinations {
-		p.at(step, c.name+": heap")
-		heap, err := heapPerEntry(ctx, s, c)
-		if err != nil {
-			return stoppedBy(ctx, c.name, err)
+	for _, g := range groups {
+		heap := -1.0
+		if g.heap != nil {
+			p.at(step, g.name+": heap")
+			var err error
+			if heap, err = g.heap(ctx); err != nil {
+				return stoppedBy(ctx, g.name, err)
+			}
 		}
-		for _, policyName := range s.Policies {
-			p.at(step, c.name+", "+policyName)
+		for _, c := range g.contenders {
+			p.at(step, c.label)
 			runtime.GC() // each row begins with the same heap
 			row, err := watched(ctx, c.remote, func(ctx context.Context) (row, error) {
-				return measure(ctx, s, w, c, policyName)
+				return measure(ctx, s, w, c)
 			})
 			if err != nil {
-				return stoppedBy(ctx, c.name+", "+policyName, err)
+				return stoppedBy(ctx, c.label, err)
 			}
 			row.HeapPerEntry = heap
 			r.Rows = append(r.Rows, row)
 			for _, note := range row.notes {
-				r.Environment.Notes = append(r.Environment.Notes, row.Combination+", "+row.Policy+": "+note)
+				r.Environment.Notes = append(r.Environment.Notes, c.label+": "+note)
 			}
 			step++
 		}

@@ -13,9 +13,15 @@ import (
 	"github.com/terracecache/terrace/tier"
 )
 
-// row is what was measured of one combination under one policy. All of it but the
-// throughput is of the open loop, after its warm-up.
+// row is what was measured of one combination under one policy, or of one cache of a
+// document. All of it but the throughput is of the open loop, after its warm-up.
 type row struct {
+	// File and Cache name a document's cache, and Tiers tell what it runs; without a
+	// document they are not there.
+	File  string     `json:"file,omitempty"`
+	Cache string     `json:"cache,omitempty"`
+	Tiers []tierName `json:"tiers,omitempty"`
+
 	Combination string `json:"combination"`
 	Policy      string `json:"policy"`
 	Requests    int    `json:"requests"`
@@ -43,22 +49,18 @@ type row struct {
 	notes []string
 }
 
+// tierName is what a cache tells of a tier; one that is not in memory names no eviction.
+type tierName struct {
+	Name     string `json:"name"`
+	Eviction string `json:"eviction"`
+}
+
 // measure runs one row from empty tiers. The context's end makes it return the
 // context's cause.
-func measure(ctx context.Context, s *settings, w *workload, c combination, policyName string) (r row, err error) {
-	r = row{Combination: c.name, Policy: policyName, Hits: make(map[string]int)}
-	for _, name := range c.tiers {
-		r.Hits[name] = 0
-	}
-	var l3 tier.Bytes
-	prefix := newPrefix()
-	if c.remote != nil {
-		if l3, err = c.remote.open(prefix); err != nil {
-			return r, err
-		}
-	}
+func measure(ctx context.Context, s *settings, w *workload, c *contender) (r row, err error) {
+	r = c.named
 	o := newOrigin(s.OriginLatency, s.ValueSize)
-	cache, err := newCache(c.chain(capacities{l1: s.L1Entries, l2: s.L2Entries}, l3), s, policyName, o)
+	cache, err := c.open(o)
 	if err != nil {
 		return r, err
 	}
@@ -66,14 +68,22 @@ func measure(ctx context.Context, s *settings, w *workload, c combination, polic
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		_ = cache.Close(closing) // whatever is left of it ends with the row
-		if c.remote == nil {
+		if c.clear == nil {
 			return
 		}
 		// When nothing writes any more.
-		if clearErr := c.remote.clear(ctx, prefix, w.keys); clearErr != nil && err == nil {
-			r.notes = append(r.notes, fmt.Sprintf("its keys in l3 could not be removed, and stay until they expire: %v", clearErr))
+		if clearErr := c.clear(ctx, w.keys); clearErr != nil && err == nil {
+			r.notes = append(r.notes, fmt.Sprintf("its keys on the server could not be removed, and stay until they expire: %v", clearErr))
 		}
 	}()
+	stats := cache.Stats()
+	r.Hits = make(map[string]int)
+	for _, t := range stats.Tiers {
+		r.Hits[t.Name] = 0
+	}
+	if c.describe != nil {
+		c.describe(&r, stats)
+	}
 
 	nap, release := newNap()
 	defer release()
@@ -115,7 +125,7 @@ func (r *row) noteShed(stats coordinator.Stats) {
 
 // noteFaults notes in the row what went wrong beside the reads. It returns an error
 // when the remote tier does not answer any more.
-func (r *row) noteFaults(ctx context.Context, c combination, stats coordinator.Stats) error {
+func (r *row) noteFaults(ctx context.Context, c *contender, stats coordinator.Stats) error {
 	for _, t := range stats.Tiers {
 		if t.Errors == 0 {
 			continue
