@@ -1,6 +1,7 @@
 package ristretto
 
 import (
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 
@@ -29,9 +30,10 @@ type shard[K comparable, V any] struct {
 	pending  map[K]*item[K, V] // written since the round began
 	settling map[K]*item[K, V] // written before
 	writes   int64             // given to Ristretto since the round began
+	large    bool              // the maps have grown; of the settler
 	records  atomic.Int64      // in both maps; read without mu
 
-	_ [88]byte // keeps the cache lines of two shards apart
+	_ [80]byte // keeps the cache lines of two shards apart
 }
 
 func (s *Store[K, V]) shard(hash uint64) *shard[K, V] { return &s.shards[hash%shards] }
@@ -132,6 +134,8 @@ func (s *Store[K, V]) offer(sh *shard[K, V], hash uint64, it *item[K, V]) {
 
 // settle works in rounds until there is no record left and no call.
 func (s *Store[K, V]) settle() {
+	overs := 0       // rounds in a row in which Ristretto held more than it may
+	lowered := false // what it may hold, in the last round
 	for {
 		var writes, settled int64
 		for i := range s.shards {
@@ -162,6 +166,14 @@ func (s *Store[K, V]) settle() {
 			sh.mu.Unlock()
 			settled += n
 		}
+		if !over {
+			overs, lowered = 0, s.lower()
+		} else if overs++; lowered || overs > 1 || s.dirty.Load() == settled+calls {
+			s.crowd(1 << min(overs, mostCrowd))
+		}
+		if s.dirty.Load() == settled+calls {
+			s.shed()
+		}
 		s.queued.Add(-writes)
 		s.wakeWriters()
 		s.calls.Add(-calls)
@@ -176,6 +188,7 @@ func (s *Store[K, V]) settle() {
 // settleShard checks what became of the shard's writes, and returns how many
 // records it dropped. It is called with mu held.
 func (s *Store[K, V]) settleShard(sh *shard[K, V], over bool, now tier.Instant) (dropped int64) {
+	sh.large = sh.large || len(sh.settling) > fewRecords
 	for key, it := range sh.settling {
 		delete(sh.settling, key)
 		if sh.pending[key] != nil {
@@ -208,9 +221,92 @@ func (s *Store[K, V]) settleShard(sh *shard[K, V], over bool, now tier.Instant) 
 	return dropped
 }
 
+// fewRecords is how many a shard's maps may have had to be kept when they are empty.
+const fewRecords = 16
+
+// shed lets go of what many writes at a time have made the overlay grow to: maps do not
+// shrink, and all of them could take megabytes.
+func (s *Store[K, V]) shed() {
+	for i := range s.shards {
+		sh := &s.shards[i]
+		if !sh.large {
+			continue
+		}
+		sh.mu.Lock()
+		if len(sh.pending)+len(sh.settling) == 0 {
+			sh.pending, sh.settling, sh.large = nil, nil, false
+		}
+		sh.mu.Unlock()
+	}
+}
+
+// lower has Ristretto hold a little less, until that is what a Resize has asked for, and
+// reports whether it did. One entry that is used much and comes in anew makes all the room
+// that is wanting, and then evicts of others that are used as much those that it happens
+// to see; so not all of it may be wanting at once.
+func (s *Store[K, V]) lower() bool {
+	const step = 32
+	sh := &s.shards[0] // any: Close holds them all
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	target, most := s.forEntries(s.maxCost.Load()), s.cache.MaxCost()
+	if most <= target || s.closed.Load() {
+		return false
+	}
+	held := most - s.cache.RemainingCost()
+	s.cache.UpdateMaxCost(max(target, min(most, held)-held/step-1))
+	s.call() // to see what came of it
+	return true
+}
+
+// mostCrowd is how many times the entries that come in anew are doubled in number: 4,096
+// of them are in Ristretto's queue beside the writes, twice.
+const mostCrowd = 12
+
+// spread is among how many entries those that come in anew are chosen, about.
+const spread = 4096
+
+// crowd makes Ristretto evict when it holds more than it may, after a Resize: it makes
+// room for new keys only, so n of the entries that it holds have to come in anew. Each of
+// them evicts what is used less until there is room, or has to go itself.
+func (s *Store[K, V]) crowd(n int) {
+	// Not always the first ones, whose use would be overrated.
+	items := s.some(n, rand.Int64N(max(1, min(s.entries.Load()-int64(n), spread))))
+	if len(items) == 0 { // many have just gone
+		items = s.some(n, 0)
+	}
+	for _, it := range items {
+		hash := s.hashOf(it.key)
+		sh := s.shard(hash)
+		sh.mu.Lock()
+		// Its state says that it is still held; to Get it would count as use.
+		if it.state.Load() == counted && sh.pending[it.key] == nil && sh.settling[it.key] == nil && !s.closed.Load() {
+			again := newItem(it.key, it.entry.Load(), it.cost)
+			again.again = true
+			s.cache.Del(hash)
+			sh.records.Add(1)
+			s.engage()
+			s.offer(sh, hash, again)
+		}
+		sh.mu.Unlock()
+	}
+}
+
+// some returns up to n of what Ristretto holds, after the first ones.
+func (s *Store[K, V]) some(n int, skip int64) []*item[K, V] {
+	items := make([]*item[K, V], 0, n)
+	s.cache.IterValues(func(it *item[K, V]) (stop bool) {
+		if skip--; skip < 0 {
+			items = append(items, it)
+		}
+		return len(items) == n
+	})
+	return items
+}
+
 // reject counts a write of which nothing is left.
 func (s *Store[K, V]) reject(it *item[K, V], now tier.Instant) {
-	if it.entry.Load() != nil && it.end() > now {
+	if it.entry.Load() != nil && it.end() > now && !it.again {
 		s.rejections.Add(1)
 	}
 }

@@ -15,6 +15,7 @@ package ristretto
 import (
 	"context"
 	"fmt"
+	"math/bits"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,14 +33,18 @@ type Options[K comparable, V any] struct {
 	MaxCost int64
 
 	// Cost returns what an entry costs; less than 1 counts as 1. It may be called
-	// concurrently. Nil: an estimate in bytes, which counts an entry's own memory, a
-	// string key, and a value that is a string or bytes. It does not see what other
-	// values point to: give a Cost where that is much.
+	// concurrently. Nil: an estimate of the bytes of the heap that the entry takes, with
+	// all that its key and value lead to and what this store and Ristretto need for it.
+	// MaxCost then counts also the counters and what an empty store takes, half a MiB, as
+	// far as half of it; and when the store is full, and its last writes have settled,
+	// the heap is within a quarter of MaxCost, if that is 8 MiB or more. What values share
+	// with each other or with others counts for each of them.
 	Cost func(key K, entry *tier.Entry[V]) int64
 
 	// NumCounters is how many keys' use is counted to decide what to admit; ten for
-	// each entry held is good. A counter takes about 3 bytes. Zero: from MaxCost,
-	// between 1 thousand and 4 million.
+	// each entry held is good. A counter takes 3 to 6 bytes. It is for life: after a
+	// Resize to many more entries what to admit is decided less well. Zero: from MaxCost,
+	// between 1 thousand and 4 million; where Cost is nil, of a sixteenth of its bytes.
 	NumCounters int64
 
 	// Hash returns a key's hash. Keys with one hash take turns in one place, so a
@@ -66,7 +71,7 @@ func (o Options[K, V]) counters() int64 {
 	case o.NumCounters > 0:
 		return o.NumCounters
 	case o.Cost == nil:
-		return min(max(o.MaxCost/entryCost*10, least), most)
+		return min(max(int64(1)<<bits.Len64(uint64(o.MaxCost/(16*counterSize)))/2, least), most)
 	case o.MaxCost > most/10:
 		return most
 	default:
@@ -74,13 +79,13 @@ func (o Options[K, V]) counters() int64 {
 	}
 }
 
-// Store is an in-memory [tier.Store] bounded by cost. Besides, it can be cleared
-// and measured.
+// Store is an in-memory [tier.Store] bounded by cost. Besides, it can be cleared,
+// measured and resized.
 type Store[K comparable, V any] struct {
 	keys    tier.Hasher[K]
 	hash    func(K) uint64 // nil: that of keys
 	cost    func(K, *tier.Entry[V]) int64
-	maxCost int64
+	reserve int64 // of MaxCost, for what is no entry's
 	invalid error
 	cache   *cache[K, V] // nil when Close is done with it
 	closed  atomic.Bool  // set under all shards' locks
@@ -96,6 +101,7 @@ type Store[K comparable, V any] struct {
 	notes   notes
 	expiry  expiry.Clock
 
+	maxCost    atomic.Int64
 	clearing   atomic.Bool
 	entries    atomic.Int64
 	mortals    atomic.Int64 // those entries that have an end
@@ -115,6 +121,7 @@ type item[K comparable, V any] struct {
 	slot  atomic.Uint32 // under which it is noted
 
 	mortal bool // its entries have an end; told here, as a Set need not look at the old one then
+	again  bool // it was held before, and is no write
 }
 
 func newItem[K comparable, V any](key K, entry *tier.Entry[V], cost int64) *item[K, V] {
@@ -147,22 +154,26 @@ func New[K comparable, V any](o Options[K, V]) *Store[K, V] {
 		keys:    tier.NewHasher[K](),
 		hash:    o.Hash,
 		cost:    o.Cost,
-		maxCost: o.MaxCost,
 		room:    sync.NewCond(new(sync.Mutex)),
 		invalid: o.Validate(),
 	}
+	s.maxCost.Store(o.MaxCost)
 	if s.cost == nil {
-		s.cost = estimate[K, V]
+		s.cost = estimate[K, V]()
 	}
 	if s.invalid == nil {
+		if o.Cost == nil {
+			s.reserve = emptyStore + counterBytes(o.counters())
+		}
 		s.cache, s.invalid = ristretto.NewCache(&ristretto.Config[uint64, *item[K, V]]{
 			NumCounters:        o.counters(),
-			MaxCost:            o.MaxCost,
+			MaxCost:            s.forEntries(o.MaxCost),
 			BufferItems:        64,
 			IgnoreInternalCost: true, // Cost has its own unit, and estimate counts it
 			KeyToHash:          func(hash uint64) (uint64, uint64) { return hash, 0 },
 			ShouldUpdate:       inherit[K, V],
 			OnEvict:            s.onEvict,
+			OnReject:           s.onReject,
 			OnExit:             s.onExit,
 
 			// Its search for the dead would find none, and wake an idle process.
@@ -181,6 +192,12 @@ func (s *Store[K, V]) Local() bool { return true }
 
 // EndsByEntry implements [tier.EndsByEntry].
 func (s *Store[K, V]) EndsByEntry() bool { return true }
+
+// Eviction implements [tier.Evicting].
+func (s *Store[K, V]) Eviction() string { return "tinylfu" }
+
+// forEntries returns how much of the greatest cost is for entries.
+func (s *Store[K, V]) forEntries(maxCost int64) int64 { return maxCost - min(s.reserve, maxCost/2) }
 
 // Get implements [tier.Store]. It does not allocate, nor look at the clock.
 func (s *Store[K, V]) Get(_ context.Context, key K) (*tier.Entry[V], error) {
@@ -227,7 +244,7 @@ func (s *Store[K, V]) Set(ctx context.Context, key K, entry *tier.Entry[V], ttl 
 	}
 	entry = entry.Capped(s.expiry.Until(entry.UsableUntil(), ttl))
 	cost := max(1, s.cost(key, entry))
-	if cost > s.maxCost {
+	if cost > s.forEntries(s.maxCost.Load()) {
 		s.rejections.Add(1)
 		return s.Delete(ctx, key)
 	}
@@ -248,20 +265,42 @@ func (s *Store[K, V]) Delete(_ context.Context, key K) error {
 }
 
 // Usage implements [tier.Measurer]. Entries and Cost lag behind the last writes.
-// Rejections counts the writes of which nothing was left when they had settled.
+// Rejections counts the writes of which nothing was left when they had settled. Where the
+// cost is the estimate, Cost is below MaxCost in a full store by what is no entry's.
 func (s *Store[K, V]) Usage() tier.Usage {
 	u := tier.Usage{
 		MaxEntries: -1,
-		MaxCost:    s.maxCost,
+		MaxCost:    s.maxCost.Load(),
 		Evictions:  s.evictions.Load(),
 		Rejections: s.rejections.Load(),
 	}
 	defer s.gates.enter().RUnlock()
 	if !s.closed.Load() {
 		u.Entries = max(0, s.entries.Load())
-		u.Cost = s.maxCost - s.cache.RemainingCost()
+		u.Cost = max(0, s.cache.MaxCost()-s.cache.RemainingCost())
 	}
 	return u
+}
+
+// Resize implements [tier.Resizer], in the unit of Cost. What has no room any more is
+// evicted in the background within milliseconds, as a write settles. The counters stay
+// as many as they are.
+func (s *Store[K, V]) Resize(capacity int64) error {
+	sh := &s.shards[0] // any: Close holds them all
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	switch {
+	case s.closed.Load():
+		return s.closedError()
+	case capacity < 1:
+		return fmt.Errorf("ristretto: Resize to %d: want at least 1", capacity)
+	}
+	s.maxCost.Store(capacity)
+	if most := s.forEntries(capacity); most > s.cache.MaxCost() {
+		s.cache.UpdateMaxCost(most)
+	}
+	s.call() // to make room
+	return nil
 }
 
 // Clear implements [tier.Clearer]. It waits for no reader, and writers wait for it.
@@ -311,6 +350,13 @@ func (s *Store[K, V]) closedError() error {
 // onEvict is called by Ristretto for what had to make room, and what was cleared.
 func (s *Store[K, V]) onEvict(i *ristretto.Item[*item[K, V]]) {
 	if i.Value != nil && !s.clearing.Load() {
+		s.evictions.Add(1)
+	}
+}
+
+// onReject is called by Ristretto for what it does not admit.
+func (s *Store[K, V]) onReject(i *ristretto.Item[*item[K, V]]) {
+	if i.Value != nil && i.Value.again {
 		s.evictions.Add(1)
 	}
 }
