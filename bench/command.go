@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/terracecache/terrace/coordinator/config"
 )
 
 // The exit codes.
@@ -27,18 +29,25 @@ type failure struct{ error }
 
 func (f failure) Unwrap() error { return f.error }
 
-// run is the command without the process around it: it returns the exit code, and
-// an error is one line on stderr.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	root := compareCommand(stdout, stderr)
+// run is the command without the process around it: it returns the exit code. An
+// error is one line on stderr, and so is each fault of a document.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	root := rootCommand(stdin, stdout, stderr)
 	root.SetArgs(args)
+	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitOK
 	}
-	fmt.Fprintln(stderr, "bench: "+oneLine(err.Error()))
+	if faults := config.Faults(nil); errors.As(err, &faults) {
+		for _, f := range faults {
+			fmt.Fprintln(stderr, oneLine(f.String()))
+		}
+	} else {
+		fmt.Fprintln(stderr, "bench: "+oneLine(err.Error()))
+	}
 	switch {
 	case errors.Is(err, errInterrupted):
 		return exitInterrupted
@@ -47,6 +56,26 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	default:
 		return exitUsage
 	}
+}
+
+// rootCommand is the command as a whole. Without a subcommand it compares
+// combinations.
+func rootCommand(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
+	c := combinationsCommand("bench", stdout, stderr)
+	c.Args = noSuchCommand
+	c.SilenceUsage = true
+	c.SilenceErrors = true
+	c.CompletionOptions.DisableDefaultCmd = true
+	c.AddCommand(compareCommand(stdin, stdout, stderr), validateCommand(stdin, stdout, stderr))
+	return c
+}
+
+// noSuchCommand refuses arguments that name no command.
+func noSuchCommand(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("there is no command %q: want compare or validate, or flags alone, see --help", args[0])
+	}
+	return nil
 }
 
 // noArguments refuses arguments, which a flag without its dashes becomes.

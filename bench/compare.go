@@ -10,40 +10,75 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const compareHelp = `Compares combinations of cache tiers, each under several refresh policies, on one
+const combinationsHelp = `Compares combinations of cache tiers, each under several refresh policies, on one
 workload: zipf reads at a fixed rate in front of an origin that takes its time.
 
 l1 is an LRU and l2 Ristretto, both in memory. l3 is an embedded Redis, which needs
 no server and whose latencies are not those of a real one, unless --redis or
 --memcached name servers.`
 
-const compareExample = `  go run ./bench
+const combinationsExample = `  go run ./bench
   go run ./bench --redis redis://localhost:6379 --rate 10000 --skew 1.1
   go run ./bench --combinations l1,l1+l3 --policies fixed,xfetch --origin-latency 100ms
   go run ./bench --json - | jq '.rows[] | {combination, policy, hit_ratio}'`
 
-func compareCommand(stdout, stderr io.Writer) *cobra.Command {
+const compareHelp = combinationsHelp + `
+
+With --config it compares the caches of documents in place of combinations, one row a
+cache, with the tiers, lifetime, refresh policy and limits that the document gives
+each; docs/configuration.md describes documents. Keys of the bench lie behind the
+document's own prefix and a random mark, and are removed when their row is done.`
+
+const compareExample = `  go run ./bench compare --config caches.yaml
+  go run ./bench compare --config caches.yaml --set products.refresh.policy=xfetch
+  go run ./bench compare --config lru.yaml --config sieve.yaml --keys 100000 --rate 10000
+  go run ./bench compare --config caches.yaml --json - | jq '.rows[] | {cache, policy, tiers, hit_ratio}'`
+
+// combinationsCommand compares combinations, under the given name.
+func combinationsCommand(name string, stdout, stderr io.Writer) *cobra.Command {
 	s := new(settings)
 	c := &cobra.Command{
-		Use:           "bench",
-		Short:         "Compare combinations of cache tiers on one workload",
-		Long:          compareHelp,
-		Example:       compareExample,
-		Args:          noArguments,
-		SilenceUsage:  true,
-		SilenceErrors: true,
+		Use:     name,
+		Short:   "Compare combinations of cache tiers on one workload",
+		Long:    combinationsHelp,
+		Example: combinationsExample,
+		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := s.complete(c.Flags()); err != nil {
-				return err
-			}
-			if err := s.validate(); err != nil {
+			if err := s.fromFlags(c.Flags()); err != nil {
 				return err
 			}
 			return compare(c.Context(), s, stdout, stderr)
 		},
 	}
-	c.CompletionOptions.DisableDefaultCmd = true
 	c.Flags().SortFlags = false
+	s.register(c.Flags())
+	return c
+}
+
+// compareCommand compares combinations, or with --config the caches of documents.
+func compareCommand(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
+	s := new(settings)
+	c := &cobra.Command{
+		Use:     "compare",
+		Short:   "The same; with --config, compare the caches of documents",
+		Long:    compareHelp,
+		Example: compareExample,
+		Args:    noArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := s.fromFlags(c.Flags()); err != nil {
+				return err
+			}
+			if err := s.validateConfig(c.Flags()); err != nil {
+				return err
+			}
+			if len(s.Config) > 0 {
+				return compareDocuments(c.Context(), s, stdin, stdout, stderr)
+			}
+			return compare(c.Context(), s, stdout, stderr)
+		},
+	}
+	c.Flags().SortFlags = false
+	s.registerConfig(c.Flags())
 	s.register(c.Flags())
 	return c
 }

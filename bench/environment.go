@@ -30,17 +30,27 @@ type environment struct {
 		Closed    float64 `json:"closed_loop_seconds"`
 		Workers   int     `json:"concurrency"`
 	} `json:"workload"`
-	Cache struct {
-		TTL       float64 `json:"ttl_seconds"`
-		Stale     float64 `json:"swr_stale_seconds"`
-		Beta      float64 `json:"xfetch_beta"`
-		L1Entries int     `json:"l1_entries"`
-		L2Entries int     `json:"l2_entries"`
-	} `json:"cache"`
+	Cache  *cacheSettings   `json:"cache,omitempty"`  // of combinations
+	Config []documentOfRows `json:"config,omitempty"` // the documents whose caches the rows are
 	Origin struct {
 		Latency float64 `json:"latency_seconds"`
 	} `json:"origin"`
 	Slow float64 `json:"slow_seconds"` // the threshold above which a read is slow
+}
+
+// cacheSettings are what all combinations are run with.
+type cacheSettings struct {
+	TTL       float64 `json:"ttl_seconds"`
+	Stale     float64 `json:"swr_stale_seconds"`
+	Beta      float64 `json:"xfetch_beta"`
+	L1Entries int     `json:"l1_entries"`
+	L2Entries int     `json:"l2_entries"`
+}
+
+// documentOfRows is what a document says, without secrets.
+type documentOfRows struct {
+	File   string   `json:"file"`
+	Caches []string `json:"caches"` // a line each
 }
 
 // floor is the latency of a read that does nothing: what the pace itself puts into
@@ -66,8 +76,12 @@ func newEnvironment(ctx context.Context, s *settings, remotes []*remote) environ
 	e.Workload.Keys, e.Workload.Skew, e.Workload.Seed = s.Keys, s.Skew, s.Seed
 	e.Workload.ValueSize, e.Workload.Rate, e.Workload.Workers = s.ValueSize, s.Rate, s.Concurrency
 	e.Workload.Warmup, e.Workload.Open, e.Workload.Closed = s.WarmupSeconds, s.Seconds, s.ClosedSeconds
-	e.Cache.TTL, e.Cache.Stale, e.Cache.Beta = s.TTL.Seconds(), s.Stale.Seconds(), s.Beta
-	e.Cache.L1Entries, e.Cache.L2Entries = s.L1Entries, s.L2Entries
+	if len(s.Config) == 0 {
+		e.Cache = &cacheSettings{
+			TTL: s.TTL.Seconds(), Stale: s.Stale.Seconds(), Beta: s.Beta,
+			L1Entries: s.L1Entries, L2Entries: s.L2Entries,
+		}
+	}
 	e.Origin.Latency, e.Slow = s.OriginLatency.Seconds(), s.Slow.Seconds()
 	return e
 }

@@ -1,9 +1,12 @@
 // Command bench compares combinations of cache tiers, each under several refresh
-// policies, on one workload, and prints a table to decide from:
+// policies, or the caches of a configuration document, on one workload, and prints a
+// table to decide from:
 //
 //	go run ./bench
 //	go run ./bench --redis redis://localhost:6379 --rate 10000 --skew 1.1
 //	go run ./bench --json - | jq '.rows[] | {combination, policy, hit_ratio}'
+//	go run ./bench validate caches.yaml
+//	go run ./bench compare --config caches.yaml
 //
 // docs/bench.md tells what each figure means and how it is measured.
 package main
@@ -18,5 +21,5 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

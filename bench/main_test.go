@@ -17,7 +17,7 @@ var quick = []string{"--rate", "2000", "--seconds", "0.1", "--warmup-seconds", "
 // bench runs the command and returns what it did.
 func bench(ctx context.Context, args ...string) (code int, stdout, stderr string) {
 	var out, err bytes.Buffer
-	code = run(ctx, args, &out, &err)
+	code = run(ctx, args, strings.NewReader(""), &out, &err)
 	return code, out.String(), err.String()
 }
 

@@ -42,7 +42,7 @@ func TestLinks(t *testing.T) {
 
 // Flags that the documents name exist.
 func TestDocumentsNameFlagsThatExist(t *testing.T) {
-	c := compareCommand(nil, nil)
+	c := compareCommand(nil, nil, nil) // it has all flags that there are
 	c.InitDefaultHelpFlag()
 	flag := regexp.MustCompile("(?:`| )--([a-z0-9-]+)")
 	for _, name := range []string{"../README.md", "../docs/bench.md", "../.ci/run"} {

@@ -34,6 +34,8 @@ type settings struct {
 	Policies      []string      // of policyNames
 	Redis         string        // URL
 	Memcached     []string      // HOST:PORT
+	Config        []string      // documents whose caches are compared in place of Combinations
+	Set           []string      // changes of the documents, PATH=VALUE
 	JSON          string        // file beside the table, or "-" for stdout instead of it
 }
 
@@ -64,6 +66,61 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.Redis, "redis", "", "`URL` of a Redis to use as l3, such as redis://localhost:6379")
 	f.StringSliceVar(&s.Memcached, "memcached", nil, "`HOST:PORT,…` of the memcached servers to use as l3")
 	f.StringVar(&s.JSON, "json", "", "write the result as JSON to this `FILE` too; -: to stdout, instead of the table")
+}
+
+// registerConfig binds what names documents to flags.
+func (s *settings) registerConfig(f *pflag.FlagSet) {
+	f.StringArrayVar(&s.Config, "config", nil, "compare the caches of this document, a `FILE` or - for stdin; may be repeated")
+	registerSet(f, &s.Set)
+}
+
+func registerSet(f *pflag.FlagSet, to *[]string) {
+	f.StringArrayVar(to, "set", nil, "change a field of the documents, `PATH=VALUE` such as products.refresh.policy=swr; may be repeated")
+}
+
+// documentsOwn are the flags for what documents say, with the fields that do.
+var documentsOwn = []struct{ flag, field string }{
+	{"combinations", "tiers"},
+	{"policies", "refresh.policy"},
+	{"ttl", "lifetime.ttl"},
+	{"stale", "lifetime.stale_while_revalidate"},
+	{"beta", "refresh.beta"},
+	{"l1", "tiers.TIER.capacity"},
+	{"l2", "tiers.TIER.capacity"},
+	{"redis", "tiers.TIER.url"},
+	{"memcached", "tiers.TIER.servers"},
+}
+
+// validateConfig refuses what documents and flags would both say, or neither.
+func (s *settings) validateConfig(f *pflag.FlagSet) error {
+	if len(s.Config) == 0 {
+		if f.Changed("set") {
+			return errors.New("--set changes documents, and needs --config to name one")
+		}
+		return nil
+	}
+	for _, own := range documentsOwn {
+		if f.Changed(own.flag) {
+			return fmt.Errorf("--%s: with --config the document says this, in %s: leave the flag out", own.flag, own.field)
+		}
+	}
+	for i, file := range s.Config {
+		if file == "" {
+			return errors.New("--config is empty: want the name of a file, or -")
+		}
+		if slices.Contains(s.Config[:i], file) {
+			return fmt.Errorf("--config: %s is named twice", file)
+		}
+	}
+	return nil
+}
+
+// fromFlags completes the settings and returns what is wrong with them.
+func (s *settings) fromFlags(f *pflag.FlagSet) error {
+	if err := s.complete(f); err != nil {
+		return err
+	}
+	return s.validate()
 }
 
 // complete fills in the defaults that follow from other settings.

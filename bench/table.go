@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // writeTable writes the report for people: what was measured on what, the rows, and
@@ -24,6 +25,10 @@ func (r *report) writeHead(b *strings.Builder, s *settings) {
 	fmt.Fprintf(b, "%s, %s, %d CPUs; seed %d\n", e.Go, e.System, e.CPUs, s.Seed)
 	fmt.Fprintf(b, "workload  zipf %v over %d keys, %d-byte values; %v reads/s for %vs after %vs of warm-up\n",
 		s.Skew, s.Keys, s.ValueSize, s.Rate, s.Seconds, s.WarmupSeconds)
+	if r.ofDocuments() {
+		r.writeDocuments(b)
+		return
+	}
 	fmt.Fprintf(b, "cache     ttl %v; swr serves stale for %v more; xfetch beta %v; origin takes %v\n", s.TTL, s.Stale, s.Beta, s.OriginLatency)
 	fmt.Fprintf(b, "tiers     l1 lru of %d entries; l2 ristretto of %d entries\n", s.L1Entries, s.L2Entries)
 	for _, l3 := range e.L3 {
@@ -32,60 +37,132 @@ func (r *report) writeHead(b *strings.Builder, s *settings) {
 	b.WriteString("\n")
 }
 
-// columns are the table's, with the width of each. The first two are texts.
-var columns = []struct {
-	name  string
-	width int
-}{
-	{"refresh", -8}, {"l1 %", 6}, {"l2 %", 6}, {"l3 %", 6}, {"hits %", 7}, {"reads/s", 10},
-	{"p50", 9}, {"p99", 9}, {"p99.9", 9}, {"origin", 7}, {"peak", 5}, {"slow", 6}, {"oldest", 8}, {"heap/entry", 11},
-}
-
-func (r *report) writeRows(b *strings.Builder) {
-	wide := len("tiers")
-	for _, row := range r.Rows {
-		wide = max(wide, len(row.Combination))
-	}
-	line := func(first string, cells []string) {
-		fmt.Fprintf(b, "%-*s", wide+1, first)
-		for i, cell := range cells {
-			fmt.Fprintf(b, " %*s", columns[i].width, cell)
+// writeDocuments writes what the documents say of the caches.
+func (r *report) writeDocuments(b *strings.Builder) {
+	fmt.Fprintf(b, "origin    takes %v\n", time.Duration(r.Environment.Origin.Latency*float64(time.Second)))
+	for _, d := range r.Environment.Config {
+		fmt.Fprintf(b, "caches    of %s\n", d.File)
+		for _, c := range d.Caches {
+			fmt.Fprintf(b, "          %s\n", c)
 		}
-		b.WriteString("\n")
-	}
-	var heads []string
-	for _, c := range columns {
-		heads = append(heads, c.name)
-	}
-	line("tiers", heads)
-	for i, row := range r.Rows {
-		if i > 0 && row.Combination != r.Rows[i-1].Combination {
-			b.WriteString("\n")
-		}
-		line(row.Combination, row.cells())
 	}
 	b.WriteString("\n")
 }
 
-// cells returns the row's cells in the order of columns.
-func (r *row) cells() []string {
-	cells := []string{r.Policy}
+// ofDocuments reports whether the rows are caches of documents.
+func (r *report) ofDocuments() bool { return len(r.Environment.Config) > 0 }
+
+// column is one of the table's.
+type column struct {
+	name  string
+	width int // below zero: a text, to the left
+	cell  func(r *row) string
+}
+
+// columns returns the table's columns: what a row is, what it did, what it cost.
+func (r *report) columns() []column {
+	columns := r.combinationColumns()
+	if r.ofDocuments() {
+		columns = r.documentColumns()
+	}
+	columns = append(columns,
+		column{"hits %", 7, func(r *row) string { return percent(r.HitRatio) }},
+		column{"reads/s", 10, func(r *row) string { return fmt.Sprintf("%.0f", r.Throughput) }},
+		column{"p50", 9, func(r *row) string { return short(r.Latency.P50) }},
+		column{"p99", 9, func(r *row) string { return short(r.Latency.P99) }},
+		column{"p99.9", 9, func(r *row) string { return short(r.Latency.P999) }},
+		column{"origin", 7, func(r *row) string { return fmt.Sprint(r.OriginCalls) }},
+		column{"peak", 5, func(r *row) string { return fmt.Sprint(r.OriginPeak) }},
+		column{"slow", 6, func(r *row) string { return fmt.Sprint(r.Slow) }},
+		column{"oldest", 8, func(r *row) string { return fmt.Sprintf("%.2fs", r.Oldest) }},
+	)
+	if !r.ofDocuments() {
+		columns = append(columns, column{"heap/entry", 11, func(r *row) string {
+			if r.HeapPerEntry > 0 {
+				return fmt.Sprintf("%.0f B", r.HeapPerEntry)
+			}
+			return "-"
+		}})
+	}
+	return columns
+}
+
+func (r *report) combinationColumns() []column {
+	columns := []column{
+		{"tiers", r.widest("tiers", func(r *row) string { return r.Combination }), func(r *row) string { return r.Combination }},
+		{"refresh", -8, func(r *row) string { return r.Policy }},
+	}
 	for _, t := range tierNames {
-		if !strings.Contains(r.Combination, t) {
-			cells = append(cells, "-")
-			continue
+		columns = append(columns, column{t + " %", 6, func(r *row) string {
+			if !strings.Contains(r.Combination, t) {
+				return "-"
+			}
+			return percent(ratio(r.Hits[t], r.Requests))
+		}})
+	}
+	return columns
+}
+
+// documentColumns are those of caches of documents, whose tiers have names of their
+// own, so that their hits stand in the order of the tiers.
+func (r *report) documentColumns() []column {
+	name := func(row *row) string { return row.cacheName(len(r.Environment.Config) > 1) }
+	columns := []column{
+		{"cache", r.widest("cache", name), name},
+		{"tiers", r.widest("tiers", (*row).tierNames), (*row).tierNames},
+		{"refresh", r.widest("refresh", func(r *row) string { return r.Policy }), func(r *row) string { return r.Policy }},
+	}
+	most := 0
+	for _, row := range r.Rows {
+		most = max(most, len(row.Tiers))
+	}
+	for i := range most {
+		columns = append(columns, column{ordinal(i+1) + " %", 6, func(r *row) string {
+			if i >= len(r.Tiers) {
+				return "-"
+			}
+			return percent(ratio(r.Hits[r.Tiers[i].Name], r.Requests))
+		}})
+	}
+	return columns
+}
+
+// widest returns the width of a column of texts.
+func (r *report) widest(head string, cell func(*row) string) int {
+	wide := len(head)
+	for i := range r.Rows {
+		wide = max(wide, utf8.RuneCountInString(cell(&r.Rows[i])))
+	}
+	return -(wide + 1)
+}
+
+func ordinal(n int) string {
+	if n <= 3 {
+		return []string{"1st", "2nd", "3rd"}[n-1]
+	}
+	return fmt.Sprintf("%dth", n)
+}
+
+func (r *report) writeRows(b *strings.Builder) {
+	columns := r.columns()
+	line := func(cell func(column) string) {
+		for i, c := range columns {
+			if i > 0 {
+				b.WriteString(" ")
+			}
+			fmt.Fprintf(b, "%*s", c.width, cell(c))
 		}
-		cells = append(cells, percent(ratio(r.Hits[t], r.Requests)))
+		b.WriteString("\n")
 	}
-	heap := "-"
-	if r.HeapPerEntry > 0 {
-		heap = fmt.Sprintf("%.0f B", r.HeapPerEntry)
+	line(func(c column) string { return c.name })
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		if i > 0 && !r.ofDocuments() && row.Combination != r.Rows[i-1].Combination {
+			b.WriteString("\n")
+		}
+		line(func(c column) string { return c.cell(row) })
 	}
-	return append(cells,
-		percent(r.HitRatio), fmt.Sprintf("%.0f", r.Throughput),
-		short(r.Latency.P50), short(r.Latency.P99), short(r.Latency.P999),
-		fmt.Sprint(r.OriginCalls), fmt.Sprint(r.OriginPeak), fmt.Sprint(r.Slow),
-		fmt.Sprintf("%.2fs", r.Oldest), heap)
+	b.WriteString("\n")
 }
 
 func (r *report) writeNotes(b *strings.Builder) {
@@ -99,12 +176,19 @@ func (r *report) writeNotes(b *strings.Builder) {
 
 func (r *report) writeKey(b *strings.Builder, s *settings) {
 	fmt.Fprintf(b, "How to read it\n")
-	fmt.Fprintf(b, "  l1..l3 %%, hits %%  share of the reads answered by each tier, and by any, fresh or stale; the rest waited for the origin\n")
+	if r.ofDocuments() {
+		fmt.Fprintf(b, "  tiers, refresh    what runs, by the cache's own statistics: each tier with its eviction, if it is in memory\n")
+		fmt.Fprintf(b, "  1st.. %%, hits %%   share of the reads answered by each tier, and by any, fresh or stale; the rest waited for the origin\n")
+	} else {
+		fmt.Fprintf(b, "  l1..l3 %%, hits %%  share of the reads answered by each tier, and by any, fresh or stale; the rest waited for the origin\n")
+	}
 	fmt.Fprintf(b, "  p50..p99.9        from when a read was meant to start (open loop at %v reads/s), so waits in line count; a read that does\n", s.Rate)
 	fmt.Fprintf(b, "                    nothing has p50 %s, p99 %s here: differences of that size are the machine's\n", short(r.Environment.Pace.P50), short(r.Environment.Pace.P99))
 	fmt.Fprintf(b, "  origin, peak      loads in the open loop, and the most at once; slow: reads over %v; oldest: age of the oldest value served\n", s.Slow)
 	fmt.Fprintf(b, "  reads/s           closed loop: %d workers for %vs, each beginning its next read when it has its last\n", s.Concurrency, s.ClosedSeconds)
-	fmt.Fprintf(b, "  heap/entry        of this process, for an entry (with key and value) that each in-memory tier holds\n")
+	if !r.ofDocuments() {
+		fmt.Fprintf(b, "  heap/entry        of this process, for an entry (with key and value) that each in-memory tier holds\n")
+	}
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.1f", 100*share) }
