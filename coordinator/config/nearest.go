@@ -13,7 +13,11 @@ func nearest(text string, valid []string, also map[string]string) string {
 	if name, ok := also[plain]; ok {
 		return name
 	}
-	best, least := "", max(1, len(plain)/3)+1
+	far := max(2, len(plain)/3) // two letters that change places are two
+	if len(plain) <= 3 {
+		far = 1
+	}
+	best, least := "", far+1
 	for _, name := range valid {
 		if d := levenshtein.ComputeDistance(plain, plainName(name)); d < least {
 			best, least = name, d
