@@ -37,7 +37,8 @@ type Options[K comparable, V any] struct {
 	// with a MaxCost. Nil: an estimate of the bytes of the heap that the entry takes, with
 	// all that its key and value lead to and what Otter needs for it. With it the heap
 	// is within a quarter of MaxCost when the store is full, if MaxCost is some megabytes
-	// at least. What values share with each other or with others counts for each of them.
+	// at least. What values share with each other or with others counts for each of them;
+	// what is behind a lock, an atomic or in a func does not count.
 	Cost func(key K, entry *tier.Entry[V]) int64
 }
 
@@ -198,6 +199,8 @@ func (s *Store[K, V]) Clear(context.Context) error {
 
 // Resize implements [tier.Resizer], in the unit that bounds the store. What has no room
 // any more is evicted before it returns; writers may wait meanwhile, readers do not.
+// Otter's tables stay as large as they are until a Clear: about 40 bytes of the heap for
+// each entry that was ever held at a time.
 func (s *Store[K, V]) Resize(capacity int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -38,7 +38,8 @@ type Options[K comparable, V any] struct {
 	// MaxCost then counts also the counters and what an empty store takes, half a MiB, as
 	// far as half of it; and when the store is full, and its last writes have settled,
 	// the heap is within a quarter of MaxCost, if that is 8 MiB or more. What values share
-	// with each other or with others counts for each of them.
+	// with each other or with others counts for each of them; what is behind a lock, an
+	// atomic or in a func does not count.
 	Cost func(key K, entry *tier.Entry[V]) int64
 
 	// NumCounters is how many keys' use is counted to decide what to admit; ten for
@@ -283,8 +284,10 @@ func (s *Store[K, V]) Usage() tier.Usage {
 }
 
 // Resize implements [tier.Resizer], in the unit of Cost. What has no room any more is
-// evicted in the background within milliseconds, as a write settles. The counters stay
-// as many as they are.
+// evicted in the background, mostly what is used least: within milliseconds, or seconds
+// where hundreds of thousands of entries go or writers are at it all the time. The
+// counters stay as many as they are, and so do the places in Ristretto's maps until a
+// Clear: about 180 bytes of the heap for each entry that was ever held at a time.
 func (s *Store[K, V]) Resize(capacity int64) error {
 	sh := &s.shards[0] // any: Close holds them all
 	sh.mu.Lock()

@@ -55,8 +55,25 @@ func leads(t reflect.Type) bool {
 	case reflect.Pointer:
 		return !shared(t.Elem())
 	default:
-		return parts(t, leads)
+		return !guards(t) && parts(t, leads)
 	}
+}
+
+// guards reports whether the type is a struct with a lock or an atomic. What else is in it
+// may change while the value is held, and to look at a map then ends the process.
+func guards(t reflect.Type) bool {
+	if t.Kind() != reflect.Struct {
+		return false
+	}
+	if t.PkgPath() == "sync" || t.PkgPath() == "sync/atomic" {
+		return true
+	}
+	for i := range t.NumField() {
+		if p := t.Field(i).Type.PkgPath(); p == "sync" || p == "sync/atomic" {
+			return true
+		}
+	}
+	return false
 }
 
 // pointers reports whether the garbage collector looks into values of the type.

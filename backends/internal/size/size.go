@@ -7,7 +7,8 @@
 // outside the heap, as constants do; and what is behind an unsafe.Pointer, an
 // atomic.Pointer or in a func, which counts nothing. What is referred to twice within a
 // value counts once, except strings. A [time.Location] and a [reflect.Type] are the
-// process's and count nothing.
+// process's and count nothing. A struct with a field of package sync or sync/atomic counts
+// without what it leads to, as that may change at any time.
 package size
 
 import (

@@ -210,6 +210,35 @@ func TestWhatIsNotTheValues(t *testing.T) {
 	}
 }
 
+// Under the race detector this shows that nothing is looked at that may change.
+func TestWhatIsGuarded(t *testing.T) {
+	type guarded struct {
+		mu   sync.RWMutex
+		held map[int][]int
+	}
+	value := struct {
+		Name  string
+		Guard *guarded
+		Map   *sync.Map
+	}{text(50), &guarded{held: map[int][]int{}}, new(sync.Map)}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := range 10_000 {
+			value.Guard.mu.Lock()
+			value.Guard.held[i] = []int{i}
+			value.Guard.mu.Unlock()
+			value.Map.Store(i, i)
+		}
+	})
+	f := size.Of[any]()
+	for range 1000 {
+		if got := f(value); got < 100 || got > 500 {
+			t.Fatalf("%d B", got)
+		}
+	}
+	wg.Wait()
+}
+
 func TestNothing(t *testing.T) {
 	if got := size.Of[any]()(nil); got != 16 {
 		t.Errorf("nil in an interface holds %d B", got)
