@@ -9,7 +9,7 @@ import (
 var variable = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}`)
 
 // expand puts variables into the text of one value: ${NAME}, and ${NAME:-default} where
-// NAME may be unset or empty; $$ is a dollar. It sees text that YAML has been made of
+// NAME may be unset or empty; $$ is a dollar, and so is one that no { follows. It sees text that YAML has been made of
 // already, so what it puts in stays text. It returns what is wrong, which names
 // variables and never what is in them.
 func expand(text string, env func(string) (string, bool)) (expanded, problem string) {
@@ -25,9 +25,14 @@ func expand(text string, env func(string) (string, bool)) (expanded, problem str
 			text = rest[1:]
 			continue
 		}
+		if !strings.HasPrefix(rest, "{") {
+			b.WriteByte('$') // as passwords have it
+			text = rest
+			continue
+		}
 		m := variable.FindStringSubmatch("$" + rest)
 		if m == nil {
-			return "", "a $ that begins no ${NAME} or ${NAME:-default}: a dollar is written $$"
+			return "", "not ${NAME} or ${NAME:-default}, where a name has letters, digits and _: a dollar before a { is written $$"
 		}
 		name, hasDefault, standby := m[1], m[2] != "", m[3]
 		if strings.Contains(standby, "$") {
@@ -44,3 +49,6 @@ func expand(text string, env func(string) (string, bool)) (expanded, problem str
 		text = rest[len(m[0])-1:]
 	}
 }
+
+// withoutBraces is text that was probably meant to be a variable.
+var withoutBraces = regexp.MustCompile(`^\$[A-Z][A-Z0-9_]*$`)

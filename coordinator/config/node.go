@@ -78,6 +78,7 @@ type reader struct {
 	file   string
 	env    func(string) (string, bool)
 	faults Faults
+	unwise Faults
 	nodes  int
 	open   map[*yaml.Node]bool // anchors that are being followed
 }
@@ -238,6 +239,12 @@ func (r *reader) scalar(n *node, y *yaml.Node, path string) {
 			return
 		}
 		n.text = text
+		if withoutBraces.MatchString(y.Value) {
+			r.unwise = append(r.unwise, Fault{
+				File: r.file, Line: y.Line, Column: y.Column, Path: path, Text: y.Value,
+				Problem: "taken as it stands: a variable is written ${" + y.Value[1:] + "}, and $$" + y.Value[1:] + " says that none is meant",
+			})
+		}
 	}
 }
 

@@ -54,7 +54,8 @@ func Parse(name string, data []byte, o Options) (*Document, error) {
 		d.faults.sort()
 		return nil, d.faults
 	}
-	doc.warnings = warnings(doc)
+	doc.warnings = append(warnings(doc), r.unwise...)
+	doc.warnings.sort()
 	return doc, nil
 }
 

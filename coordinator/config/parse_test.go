@@ -20,6 +20,7 @@ func env(name string) (string, bool) {
 		"EMPTY":     "",
 		"EVIL":      "5m, jitter: 50%}\nrefresh: {policy: swr",
 		"ROOM":      "500",
+		"COLON":     "x:#y",
 	}[name]
 	return v, ok
 }
@@ -161,7 +162,15 @@ func TestFaults(t *testing.T) {
 		{"options of our policy", small(goodTier, goodLife, "    refresh: {policy: fixed, options: {a: 1}}\n"), []string{"options|are for registered policies"}},
 
 		{"variable unset", small(goodTier, "ttl: '${NOPE}'", ""), []string{`"${NOPE}": the variable NOPE is not set|${NOPE:-default}`}},
-		{"no braces", small(goodTier, "ttl: $TTL", ""), []string{`"$TTL": a $ that begins no ${NAME}|$$`}},
+		{"no braces", small(goodTier, "ttl: $TTL", ""), []string{`"$TTL": want a time`}},
+		{"a name with a dash", small(goodTier, "ttl: '${T-TL}'", ""), []string{`"${T-TL}": not ${NAME}|$$`}},
+		{"braces without an end", small(goodTier, "ttl: '${TTL'", ""), []string{`"${TTL": not ${NAME}`}},
+		{"C85: a number in quotes", small(goodTier, "ttl: '5'", ""), []string{`"5": a bare number`}},
+		{"C85: a number of a variable", small(goodTier, "ttl: '${ROOM}'", ""), []string{`"${ROOM}": a bare number`}},
+		{"C85: nothing in quotes", small(goodTier, "ttl: ''", ""), []string{`caches.c.lifetime.ttl: want a time`}},
+		{"C85: zero", small(goodTier, "ttl: 0", ""), []string{`"0": a bare number`}},
+		{"C85: minus one", small(goodTier, "ttl: -1", ""), []string{`"-1": a bare number`}},
+		{"C85: an exponent", small(goodTier, "ttl: 1e3", ""), []string{`"1e3": a bare number`}},
 		{"variable at fault", small("backend: lru, capacity: '${EVIL}'", goodLife, ""), []string{`"${EVIL}": want a number of entries`}},
 		{"key too short", small("backend: memcached, servers: ['a:1'], encryption: {key: c2hvcnQ=}", goodLife, ""), []string{"not a key: want 32 bytes as base64 or hex"}},
 		{"no key", small("backend: memcached, servers: ['a:1'], encryption: {}", goodLife, ""), []string{"want key, or keys"}},
@@ -228,17 +237,16 @@ func TestAlsoGood(t *testing.T) {
 	}
 }
 
-// A variable is put in as text: it cannot add to the document.
+// A variable is put in as text: it cannot add to the document (C88).
 func TestVariables(t *testing.T) {
-	doc, err := parse(t, small("backend: memcached, servers: ['a:1'], prefix: '${NOPE:-a$$b}'", goodLife, ""))
-	if err == nil {
+	if doc, err := parse(t, small("backend: memcached, servers: ['a:1'], prefix: '${NOPE:-a$$b}'", goodLife, "")); err == nil {
 		t.Errorf("a $ in a default: got %v", doc)
 	}
-	doc, err = parse(t, small("backend: lru, capacity: 5", "ttl: '${TTL}'", ""))
+	doc, err := parse(t, small("backend: lru, capacity: 5", "ttl: '${TTL}'", ""))
 	if err != nil || !strings.Contains(doc.String(), "ttl 7m") {
 		t.Errorf("got %v, %v, want the variable's 7m", doc, err)
 	}
-	for text, want := range map[string]string{"'$$a'": "$a", "'a$$$$'": "a$$", "'$${TTL}'": "${TTL}", "'x${TTL}y${NOPE:-}'": "x7my"} {
+	for text, want := range map[string]string{"'$$a'": "$a", "'a$$$$'": "a$$", "'$${TTL}'": "${TTL}", "'x${TTL}y${NOPE:-}'": "x7my", "'pa$$w0rd'": "pa$w0rd", "'a$HOME'": "a$HOME", "'a$'": "a$", "'${COLON}'": "x:#y"} {
 		doc, err := config.Parse("", []byte(small("backend: memcached, servers: ['a:1'], prefix: "+text, goodLife, "")), config.Options{Env: env})
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
@@ -259,6 +267,7 @@ func TestWarnings(t *testing.T) {
 		{"few without jitter", small(goodTier, "ttl: 5m, stale_if_error: 1m", ""), ""},
 		{"no cap above a shared tier", fmt.Sprintf(remote, "", ", prefix: 'a:'"), "caches.c.tiers.l1.ttl"},
 		{"a cap", fmt.Sprintf(remote, ", ttl: 10s", ", prefix: 'a:'"), ""},
+		{"no braces", small("backend: memcached, servers: ['a:1'], prefix: $PREFIX", "ttl: 5m, jitter: 1%, stale_if_error: 1m", ""), "caches.c.tiers[0].prefix"},
 		{"no prefix", fmt.Sprintf(remote, ", ttl: 10s", ""), "caches.c.tiers.l3.prefix"},
 		{"a beta of no use", small(goodTier, "ttl: 5m, stale_if_error: 1m", "    refresh: {policy: fixed, beta: 2}\n"), "caches.c.refresh.beta"},
 		{"a smaller tier below", "caches:\n  c:\n    tiers: [{name: l1, backend: lru, capacity: 10}, {name: l2, backend: sieve, capacity: 10}]\n    lifetime: {ttl: 5m, stale_if_error: 1m}\n", "caches.c.tiers.l2.capacity"},

@@ -59,6 +59,8 @@ func (s shape) refusal(n *node) string {
 		return "there is nothing here: want " + s.want
 	case !n.isScalar():
 		return n.kind.String() + ": want " + s.want
+	case n.kind == textNode && s.isUnit() && bareNumber.MatchString(n.text):
+		return "a bare number: want " + s.want
 	case s.integer == nil && s.number == nil && (n.kind == intNode || n.kind == floatNode):
 		if s.isUnit() {
 			return "a bare number: want " + s.want
@@ -69,6 +71,8 @@ func (s shape) refusal(n *node) string {
 	}
 	return "want " + s.want
 }
+
+var bareNumber = regexp.MustCompile(`^[+-]?[0-9][0-9_]*(\.[0-9]+)?(e[0-9]+)?$`)
 
 // isUnit reports whether a number needs a unit here.
 func (s shape) isUnit() bool { return s.text == durationPattern || s.text == sizePattern }

@@ -17,7 +17,6 @@ func warnings(doc *Document) Faults {
 		w.warnTiers(c, path)
 		w.warnRefresh(c, path)
 	}
-	w.faults.sort()
 	return w.faults
 }
 
