@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/terracecache/terrace/coordinator"
 	"github.com/terracecache/terrace/coordinator/config"
@@ -121,7 +122,7 @@ func (c *configured) probe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer cache.Close(context.WithoutCancel(ctx))
+	defer closeSoon(ctx, cache)
 	// A first connection may take longer than the tier's own timeout allows a call.
 	for {
 		err := remove(ctx, cache, probeKeys(128))
@@ -152,6 +153,13 @@ func (c *configured) probeMeasured(ctx context.Context) error {
 	return err
 }
 
+// closeSoon closes a cache without a wait for what it tries again.
+func closeSoon(ctx context.Context, cache *coordinator.Cache[string, []byte]) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 100*time.Millisecond)
+	defer cancel()
+	_ = cache.Close(ctx)
+}
+
 func probeKeys(n int) []string {
 	keys := make([]string, n)
 	for i := range keys {
@@ -173,7 +181,7 @@ func (c *configured) clear(ctx context.Context, keys []string) error {
 	if err != nil {
 		return err
 	}
-	defer cache.Close(ctx)
+	defer closeSoon(ctx, cache)
 	for _, t := range cache.Stats().Tiers {
 		if t.Eviction == "" { // not in memory
 			return remove(ctx, cache, keys)

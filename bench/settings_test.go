@@ -11,6 +11,27 @@ func TestWrongInputIsOneLineAndExit2(t *testing.T) {
 	dir := t.TempDir()
 	for _, test := range []struct{ args, says string }{
 		{"stray", `"stray"`},
+		{"compare stray", `"stray"`},
+		{"--config x.yaml", "--config"},
+		{"compare --config=", "--config is empty"},
+		{"compare --config none.yaml", "none.yaml"},
+		{"compare --config none.yaml --config none.yaml", "twice"},
+		{"compare --set a.refresh.policy=swr", "--set"},
+		{"compare --config x.yaml --combinations l1", "--combinations: with --config"},
+		{"compare --config x.yaml --policies fixed", "refresh.policy"},
+		{"compare --config x.yaml --ttl 1s", "lifetime.ttl"},
+		{"compare --config x.yaml --stale 1s", "--stale"},
+		{"compare --config x.yaml --beta 2", "--beta"},
+		{"compare --config x.yaml --l1 5", "--l1"},
+		{"compare --config x.yaml --l2 5", "--l2"},
+		{"compare --config x.yaml --redis redis://localhost --combinations l1+l3", "--combinations"},
+		{"compare --config x.yaml --redis redis://localhost", "--redis"},
+		{"compare --config x.yaml --memcached localhost:11211", "--memcached"},
+		{"validate", "no file"},
+		{"validate none.yaml", "none.yaml"},
+		{"validate --nonsense x.yaml", "--nonsense"},
+		{"validate --keys 5 x.yaml", "--keys"},
+		{"validate " + dir, dir},
 		{"--nonsense", "--nonsense"},
 		{"--keys 0", "--keys 0"},
 		{"--keys -5", "--keys"},
@@ -99,8 +120,10 @@ func TestSecretsAreNotTold(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	code, stdout, stderr := bench(t.Context(), "--help")
-	if code != exitOK || stderr != "" || !strings.Contains(stdout, "Examples:") {
-		t.Errorf("got exit code %d, %q, %q", code, stdout, stderr)
+	for _, args := range []string{"--help", "compare --help", "validate --help"} {
+		code, stdout, stderr := bench(t.Context(), strings.Fields(args)...)
+		if code != exitOK || stderr != "" || !strings.Contains(stdout, "Examples:") {
+			t.Errorf("%s: got exit code %d, %q, %q", args, code, stdout, stderr)
+		}
 	}
 }
