@@ -8,6 +8,8 @@ import (
 	"runtime"
 
 	"github.com/spf13/cobra"
+
+	"github.com/terracecache/terrace/coordinator"
 )
 
 const combinationsHelp = `Compares combinations of cache tiers, each under several refresh policies, on one
@@ -159,6 +161,9 @@ func (r *report) measureAll(ctx context.Context, s *settings, groups []group, st
 func stoppedBy(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w in %s", errInterrupted, what)
+	}
+	if errors.Is(err, coordinator.ErrLoadTimeout) {
+		what += ": the origin takes longer than the cache lets a load take: lower --origin-latency, or raise limits.load_timeout in the document"
 	}
 	return failure{fmt.Errorf("%s: %w", what, err)}
 }

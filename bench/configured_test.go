@@ -295,6 +295,16 @@ func TestServerOfADocumentDiesInTheMiddle(t *testing.T) {
 	}
 }
 
+// The default cache lets a load take longer than the origin ever does; a document's may
+// not.
+func TestDocumentWhoseLoadsMayNotTakeLong(t *testing.T) {
+	code, _, stderr := compareFiles(t.Context(), []string{"--set", "products.limits.load_timeout=5ms", "--origin-latency", "100ms"}, file(t, "good.yaml", goodDocument))
+	if code != exitFailure {
+		t.Errorf("got exit code %d, want %d", code, exitFailure)
+	}
+	wantOneLine(t, stderr, "products: ", "--origin-latency", "limits.load_timeout")
+}
+
 func TestInterruptedComparisonOfDocuments(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(1500*time.Millisecond, cancel) // in the second row
