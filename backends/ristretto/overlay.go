@@ -280,7 +280,7 @@ func (s *Store[K, V]) crowd(n int) {
 		sh := s.shard(hash)
 		sh.mu.Lock()
 		// Its state says that it is still held; to Get it would count as use.
-		if it.state.Load() == counted && sh.pending[it.key] == nil && sh.settling[it.key] == nil && !s.closed.Load() {
+		if sh.pending[it.key] == nil && sh.settling[it.key] == nil && !s.closed.Load() && it.state.CompareAndSwap(counted, moving) {
 			again := newItem(it.key, it.entry.Load(), it.cost)
 			again.again = true
 			s.cache.Del(hash)

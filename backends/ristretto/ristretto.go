@@ -145,6 +145,7 @@ func (it *item[K, V]) note(at slot) { it.slot.Store(uint32(at)) }
 const (
 	uncounted int32 = iota
 	counted
+	moving // counted, and about to come in anew
 	gone
 )
 
@@ -352,7 +353,7 @@ func (s *Store[K, V]) closedError() error {
 
 // onEvict is called by Ristretto for what had to make room, and what was cleared.
 func (s *Store[K, V]) onEvict(i *ristretto.Item[*item[K, V]]) {
-	if i.Value != nil && !s.clearing.Load() {
+	if i.Value != nil && s.leave(i.Value) != moving && !s.clearing.Load() {
 		s.evictions.Add(1)
 	}
 }
@@ -366,10 +367,18 @@ func (s *Store[K, V]) onReject(i *ristretto.Item[*item[K, V]]) {
 
 // onExit is called by Ristretto for each item that it lets go of, and for nil.
 func (s *Store[K, V]) onExit(it *item[K, V]) {
-	if it != nil && it.state.Swap(gone) == counted {
+	if it != nil {
+		s.leave(it)
+	}
+}
+
+// leave no longer counts an item, and returns what its state was.
+func (s *Store[K, V]) leave(it *item[K, V]) (was int32) {
+	if was = it.state.Swap(gone); was == counted || was == moving {
 		s.entries.Add(-1)
 		if it.mortal {
 			s.mortals.Add(-1)
 		}
 	}
+	return was
 }
