@@ -32,7 +32,7 @@ type tierSpec struct {
 	Compression    compressionSpec `key:"compression" for:"bytes" default:"none" doc:"Compression of values. Readers read what any setting wrote. An algorithm alone can stand for the mapping: \"compression: s2\"."`
 	MinSize        size            `key:"min_size" eg:"1KiB" for:"bytes" default:"1KiB" doc:"Of the compression: smaller values stay as they are. The same as min_size in the mapping."`
 	Encryption     encryptionSpec  `key:"encryption" for:"bytes" default:"none" doc:"Encryption of entries with AES-256-GCM. What is not encrypted is not read."`
-	Timeout        duration        `key:"timeout" eg:"50ms" for:"bytes,store" default:"1s" doc:"The most that one call of the tier takes."`
+	Timeout        duration        `key:"timeout" eg:"50ms" for:"bytes,store" default:"500ms" doc:"The most that one call of the tier takes."`
 	MaxValueSize   size            `key:"max_value_size" eg:"1MiB" for:"redis,memcached" default:"512MiB in Redis, 1GiB in memcached" doc:"The largest value that is sent; a larger one is not kept in this tier."`
 	MaxCalls       count           `key:"max_calls" eg:"512" for:"redis" default:"512" doc:"Calls under way at a time, with those whose callers have left. More than the client's pool."`
 	MaxConnections count           `key:"max_connections" eg:"64" for:"memcached" default:"64" doc:"Connections to each server."`
