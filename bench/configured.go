@@ -2,6 +2,7 @@ package main
 
 import (
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -36,7 +37,7 @@ func newConfigured(d *document, name string, several bool) *configured {
 	if several {
 		c.label = d.name + ": " + name
 	}
-	sets := append(d.sets[:len(d.sets):len(d.sets)], name+".limits.load_timeout="+briefly)
+	sets := slices.Concat(d.sets, []string{name + ".limits.load_timeout=" + briefly})
 	if brief, err := config.Parse(d.name, d.data, config.Options{Set: sets}); err == nil {
 		c.brief = brief
 	}

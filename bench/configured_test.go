@@ -307,9 +307,9 @@ func TestDocumentWhoseLoadsMayNotTakeLong(t *testing.T) {
 
 func TestInterruptedComparisonOfDocuments(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(1500*time.Millisecond, cancel) // in the second row
+	time.AfterFunc(3*time.Second, cancel) // in the second row
 	name := file(t, "two.yaml", twoCaches)
-	code, stdout, stderr := compareFiles(ctx, []string{"--seconds", "1", "--json", "-"}, name)
+	code, stdout, stderr := compareFiles(ctx, []string{"--seconds", "2", "--json", "-"}, name)
 	if code != exitInterrupted {
 		t.Errorf("got exit code %d, want %d", code, exitInterrupted)
 	}
