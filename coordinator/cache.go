@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -126,6 +127,7 @@ type level[K comparable, V any] struct {
 	// Both are Instants.
 	floor    atomic.Int64
 	floorEnd atomic.Int64 // when all from before the floor must be dead
+	breaker  *breaker     // nil where there is none
 	repeats  *repeats[K, V]
 	counts   levelCounts
 }
@@ -151,6 +153,9 @@ func newLevel[K comparable, V any](t tier.Tier[K, V], maxRepeats int) *level[K, 
 	l.swap, _ = tier.AsSwapper(t.Store)
 	l.clear, _ = tier.AsClearer(t.Store)
 	l.measure, _ = tier.AsMeasurer(t.Store)
+	if !l.local {
+		l.breaker = newBreaker(t.Breaker, l.repeats.nudge)
+	}
 	l.floor.Store(noFloor)
 	return l
 }
@@ -170,20 +175,32 @@ func (l *level[K, V]) setLocal(ctx context.Context, key K, e *tier.Entry[V]) err
 	return l.store.Set(ctx, key, e, ttl)
 }
 
-// bounded runs a call of the level's store within its time limit; a local store
-// needs none.
-func (l *level[K, V]) bounded(ctx context.Context, call func(context.Context) error) error {
+// bounded runs a call of the level's store within its time limit, unless its breaker is
+// open; a local store needs neither.
+func (l *level[K, V]) bounded(ctx context.Context, call func(context.Context) error) (err error) {
 	if l.local {
 		return call(ctx)
 	}
+	done, err := l.breaker.allow()
+	if err != nil {
+		l.counts.skipped.Add(1)
+		return err
+	}
+	err = errPanicked
+	defer func() { done(judged(ctx, err)) }()
 	if d, ok := ctx.(*detached); ok {
 		b := d.within(l.timeout)
 		defer b.release()
-		return call(b)
+		err = call(b)
+		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.timeout)
+	within, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
-	return call(ctx)
+	err = call(within)
+	return err
 }
+
+// errPanicked is what a call has come to that did not return.
+var errPanicked = errors.New("a store panicked")
 
 func draw() float64 { return rand.Float64() }

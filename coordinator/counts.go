@@ -1,7 +1,9 @@
 package coordinator
 
 import (
+	"maps"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"unsafe"
 )
@@ -88,4 +90,33 @@ type levelCounts struct {
 	fills      atomic.Uint64
 	repeated   atomic.Uint64
 	forgotten  atomic.Uint64
+	skipped    atomic.Uint64
+	kinds      kinds
+}
+
+// kinds counts failures by their kind.
+type kinds struct {
+	mu sync.Mutex
+	of map[string]uint64
+}
+
+// mostKinds bounds what a store can make of it.
+const mostKinds = 64
+
+func (k *kinds) add(kind string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if _, there := k.of[kind]; !there && len(k.of) >= mostKinds {
+		kind = "other"
+	}
+	if k.of == nil {
+		k.of = make(map[string]uint64)
+	}
+	k.of[kind]++
+}
+
+func (k *kinds) all() map[string]uint64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return maps.Clone(k.of)
 }

@@ -35,6 +35,9 @@ var (
 	// ErrGoexit says that a loader ended its goroutine with runtime.Goexit.
 	ErrGoexit = errors.New("terrace: loader called runtime.Goexit")
 
+	// ErrSkipped says that a tier was left alone because it has not answered of late.
+	ErrSkipped = errors.New("terrace: tier skipped: it has not answered of late")
+
 	// ErrNotModified says that a loader answered "not modified" although it was given
 	// no entry that could be meant.
 	ErrNotModified = errors.New("terrace: loader answered not modified without a previous entry")

@@ -36,6 +36,7 @@ type repeats[K comparable, V any] struct {
 	round   int           // of tries, over all workers
 	closing bool          // the worker tries all once more and ends
 	rush    chan struct{} // closed when closing
+	again   chan struct{} // of one: the level answers again
 }
 
 type pending[K comparable, V any] struct {
@@ -47,7 +48,7 @@ type pending[K comparable, V any] struct {
 }
 
 func newRepeats[K comparable, V any](n int) *repeats[K, V] {
-	return &repeats[K, V]{max: n, keys: make(map[K]*pending[K, V]), rush: make(chan struct{})}
+	return &repeats[K, V]{max: n, keys: make(map[K]*pending[K, V]), rush: make(chan struct{}), again: make(chan struct{}, 1)}
 }
 
 func (r *repeats[K, V]) empty() bool { return r.count.Load() == 0 }
@@ -333,7 +334,11 @@ func (c *Cache[K, V]) catchUpRound(l *level[K, V]) (progress, empty bool) {
 		if !ok {
 			return progress, empty
 		}
-		if err := c.tryRepeat(l, key); err != nil {
+		err := c.tryRepeat(l, key)
+		if errors.Is(err, ErrSkipped) {
+			return progress, false
+		}
+		if err != nil {
 			c.levelFailed(l, "catch up", err)
 			failed++
 		} else {
@@ -343,12 +348,27 @@ func (c *Cache[K, V]) catchUpRound(l *level[K, V]) (progress, empty bool) {
 	return progress, false
 }
 
-// pause waits for the time between two tries, or until the cache is closing.
+// nudge ends the waiting between two tries: the level answers again. It does not
+// block.
+func (r *repeats[K, V]) nudge() {
+	select {
+	case r.again <- struct{}{}:
+	default:
+	}
+}
+
+// pause waits for the time between two tries, or until the level answers again, or
+// the cache is closing. A level that is left alone is tried when its breaker lets
+// somebody try.
 func (c *Cache[K, V]) pause(l *level[K, V], d time.Duration) {
+	if l.breaker.isOpen() {
+		d = l.breaker.probe
+	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
+	case <-l.repeats.again:
 	case <-l.repeats.rush:
 	case <-c.base.Done():
 	}

@@ -164,6 +164,10 @@ func (c *Cache[K, V]) levelFailed(l *level[K, V], op string, err error) {
 	if errors.Is(err, ErrClosed) && c.settings.Load().closed {
 		return
 	}
+	if errors.Is(err, ErrSkipped) {
+		return // counted where it was skipped
+	}
 	l.counts.errors.Add(1)
+	l.counts.kinds.add(tier.FailureKind(err))
 	c.log.warn("tier failed to "+op, l.name, err)
 }

@@ -53,6 +53,13 @@ type TierStats struct {
 	// Errors counts the calls that failed, Unreadable the entries that could not be
 	// read and counted as misses.
 	Errors, Unreadable uint64
+	// Failures counts those errors by their kind: see [tier.FailureKind].
+	Failures map[string]uint64
+	// Skipped counts the calls that were not made because the tier's breaker was open;
+	// Breaker is its state: "closed" where calls go through, "open", "half-open", or ""
+	// where there is none.
+	Skipped uint64
+	Breaker string
 	// Fills counts the entries written here because a tier below had them.
 	Fills uint64
 	// Pending is how many writes wait to be tried again, Repeated how many were and
@@ -106,6 +113,9 @@ func (c *Cache[K, V]) Stats() Stats {
 			Hits:       n.sum(outcomeHit + outcome(i)),
 			Errors:     l.counts.errors.Load(),
 			Unreadable: l.counts.unreadable.Load(),
+			Failures:   l.counts.kinds.all(),
+			Skipped:    l.counts.skipped.Load(),
+			Breaker:    l.breaker.state(),
 			Fills:      l.counts.fills.Load(),
 			Pending:    l.repeats.len(),
 			Repeated:   l.counts.repeated.Load(),

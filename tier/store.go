@@ -72,6 +72,21 @@ type Tier[K comparable, V any] struct {
 	// Timeout bounds each call of a store that is not [Local]. Zero means
 	// [DefaultTimeout].
 	Timeout time.Duration
+	// Breaker says when calls of a store that is not [Local] are skipped for a while.
+	Breaker Breaker
+}
+
+// Breaker keeps calls away from a store that does not answer, so that they cost
+// nothing instead of its Timeout. Zero has the defaults.
+type Breaker struct {
+	// Failures is after how many failures in a row the store is left alone. Only those
+	// count that are an outage: see [IsOutage]. Zero: 2.
+	Failures int
+	// Probe is how long it is left alone before one call is let through, whose success
+	// ends that. Zero: one second.
+	Probe time.Duration
+	// Off lets every call through.
+	Off bool
 }
 
 // DefaultTimeout bounds a call of a remote store whose tier names no bound.

@@ -7,11 +7,15 @@ import (
 // overrides changes fields as [Options.Set] says.
 func (d *decoder) overrides(root *node, o Options) {
 	for _, set := range o.Set {
-		r := &reader{file: "--set " + setPath(set), env: o.Env}
 		path, value, ok := strings.Cut(set, "=")
+		r := &reader{file: "--set", env: o.Env}
+		if ok {
+			r.file += " " + path
+		}
 		at := &node{file: r.file, kind: textNode, text: path, raw: path}
 		if !ok || path == "" {
-			d.fault(at, "", set, "want PATH=VALUE, such as products.refresh.policy=swr")
+			// Not quoted: it may be a value, and that a secret.
+			d.fault(at, "", "", "want PATH=VALUE, such as products.refresh.policy=swr")
 			continue
 		}
 		var n *node
@@ -29,56 +33,64 @@ func (d *decoder) overrides(root *node, o Options) {
 			continue
 		}
 		n.line, n.col = 0, 0
-		keys := strings.Split(path, ".")
-		if keys[0] == "caches" {
-			keys = keys[1:]
-		}
-		d.override(root.child("caches"), keys, at, n)
+		d.override(root.child("caches"), strings.TrimPrefix(path, "caches."), at, n)
 	}
 }
 
-func setPath(set string) string {
-	path, _, _ := strings.Cut(set, "=")
-	return path
-}
-
-// override puts a value where the keys lead, and makes mappings on the way where there
+// override puts a value where the path leads, and makes mappings on the way where there
 // are none. Caches and tiers must be there.
-func (d *decoder) override(n *node, keys []string, at, value *node) {
-	for i, key := range keys {
-		if n == nil || len(keys) < 2 {
+func (d *decoder) override(n *node, path string, at, value *node) {
+	for first := true; ; first = false {
+		key, rest, more := n.step(path)
+		next := n.child(key)
+		switch {
+		case n == nil || first && !more:
 			d.fault(at, at.text, "", "leads nowhere: want CACHE.FIELD…, such as products.refresh.policy")
 			return
-		}
-		last := i == len(keys)-1
-		if n.kind == listNode {
-			next := tierNamed(n, key)
-			if next == nil || last {
+		case n.kind == listNode:
+			if next = tierNamed(n, key); next == nil || !more {
 				d.fault(at, at.text, "", "there is no tier "+key+" of which a field could be set")
 				return
 			}
-			n = next
-			continue
-		}
-		if n.kind != mapNode {
-			d.fault(at, at.text, "", "leads through what is not a mapping: "+strings.Join(keys[:i], "."))
+		case n.kind != mapNode:
+			d.fault(at, at.text, "", "leads through what is not a mapping")
 			return
-		}
-		next := n.child(key)
-		switch {
-		case last:
+		case !more:
 			n.put(key, at, value)
-		case next != nil:
-			n = next
-		case i == 0:
+			return
+		case next == nil && first:
 			d.fault(at, at.text, "", "there is no cache "+key)
 			return
-		default:
+		case next == nil:
 			next = &node{kind: mapNode, file: at.file}
 			n.put(key, at, next)
-			n = next
+		}
+		n, path = next, rest
+	}
+}
+
+// step returns the key that a path begins with, and the rest. Names of caches and tiers
+// may have dots: the longest that is there counts.
+func (n *node) step(path string) (key, rest string, more bool) {
+	key, rest, more = strings.Cut(path, ".")
+	if n == nil {
+		return key, rest, more
+	}
+	names := make([]string, 0, len(n.pairs)+len(n.items))
+	for _, p := range n.pairs {
+		names = append(names, p.key)
+	}
+	for _, item := range n.items {
+		if c := item.child("name"); c != nil {
+			names = append(names, c.text)
 		}
 	}
+	for _, name := range names {
+		if after, ok := strings.CutPrefix(path, name+"."); ok && len(name) > len(key) {
+			key, rest, more = name, after, true
+		}
+	}
+	return key, rest, more
 }
 
 // put sets a key of a mapping.

@@ -301,6 +301,15 @@ func TestSet(t *testing.T) {
 			t.Errorf("--set %s: got %v, %v, want %q", test.set, doc, err, test.want)
 		}
 	}
+	dotted := strings.Replace(strings.Replace(whole, "  products:", "  pro.ducts:", 1), "name: l1", "name: l.1", 1)
+	if doc, err := parse(t, dotted, "pro.ducts.tiers.l.1.capacity=500"); err != nil || !strings.Contains(doc.String(), "500 entries") {
+		t.Errorf("names with dots: %v, %v", doc, err)
+	}
+	for _, slip := range []string{"redis://:hunter2@h", "=redis://:hunter2@h"} {
+		if _, err := parse(t, whole, slip); err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("a slip with --set: %v, want a fault that does not show it", err)
+		}
+	}
 	for set, want := range map[string]string{
 		"products.refresh.policy":       "PATH=VALUE",
 		"=1":                            "PATH=VALUE",

@@ -1,0 +1,72 @@
+package tier
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"syscall"
+)
+
+// Failure is an error of a store that knows what kind it is, such as a server's reply.
+type Failure interface {
+	error
+	// FailureKind names the kind in a word or two, such as "OOM". It is one of few, and
+	// holds no key, value or address.
+	FailureKind() string
+	// Outage reports whether the store cannot serve anything now, as opposed to having
+	// refused this one call.
+	Outage() bool
+}
+
+// FailureKind names the kind of a store's error: what a [Failure] says, "timeout",
+// "canceled", "connection", "too large", "unencodable", "unreadable", "key", "closed",
+// "unsupported", or "other". It is "" for nil.
+func FailureKind(err error) string {
+	var f Failure
+	var netErr net.Error
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &f):
+		return f.FailureKind()
+	case errors.Is(err, ErrTooLarge):
+		return "too large"
+	case errors.Is(err, ErrUnencodable):
+		return "unencodable"
+	case errors.Is(err, ErrUnreadable):
+		return "unreadable"
+	case errors.Is(err, ErrBadKey):
+		return "key"
+	case errors.Is(err, ErrClosed):
+		return "closed"
+	case errors.Is(err, errors.ErrUnsupported):
+		return "unsupported"
+	case errors.Is(err, context.Canceled):
+		return "canceled"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &netErr) && netErr.Timeout():
+		return "timeout"
+	case errors.As(err, &netErr), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
+		errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return "connection"
+	default:
+		return "other"
+	}
+}
+
+// IsOutage reports whether a store's error says that the store cannot serve anything
+// now: it does not answer, or cannot be reached, or a [Failure] says so. All else is an
+// answer, which may be about one key alone and costs no waiting.
+func IsOutage(err error) bool {
+	var f Failure
+	if errors.As(err, &f) {
+		return f.Outage()
+	}
+	switch FailureKind(err) {
+	case "timeout", "connection":
+		return true
+	default:
+		return false
+	}
+}
