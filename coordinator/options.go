@@ -115,6 +115,9 @@ func (o *Options[K, V]) validate() error {
 		if t.Timeout < 0 {
 			bad("tier %q: Timeout %v: want zero (for %v) or more", t.Name, t.Timeout, tier.DefaultTimeout)
 		}
+		if t.Breaker.Failures < 0 || t.Breaker.Probe < 0 {
+			bad("tier %q: Breaker %+v: want zero (for the default) or more", t.Name, t.Breaker)
+		}
 		if isNil(t.Store) {
 			bad("tier %q has no store", t.Name)
 		} else if v, ok := t.Store.(tier.Validator); ok {

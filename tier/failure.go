@@ -20,17 +20,15 @@ type Failure interface {
 	Outage() bool
 }
 
-// FailureKind names the kind of a store's error: what a [Failure] says, "timeout",
-// "canceled", "connection", "too large", "unencodable", "unreadable", "key", "closed",
-// "unsupported", or "other". It is "" for nil.
+// FailureKind names the kind of a store's error: "too large", "unencodable",
+// "unreadable", "key", "closed", "unsupported", what a [Failure] says, "canceled",
+// "timeout", "connection", or "other". It is "" for nil.
 func FailureKind(err error) string {
 	var f Failure
 	var netErr net.Error
 	switch {
 	case err == nil:
 		return ""
-	case errors.As(err, &f):
-		return f.FailureKind()
 	case errors.Is(err, ErrTooLarge):
 		return "too large"
 	case errors.Is(err, ErrUnencodable):
@@ -43,6 +41,8 @@ func FailureKind(err error) string {
 		return "closed"
 	case errors.Is(err, errors.ErrUnsupported):
 		return "unsupported"
+	case errors.As(err, &f):
+		return f.FailureKind()
 	case errors.Is(err, context.Canceled):
 		return "canceled"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &netErr) && netErr.Timeout():
@@ -60,13 +60,12 @@ func FailureKind(err error) string {
 // answer, which may be about one key alone and costs no waiting.
 func IsOutage(err error) bool {
 	var f Failure
-	if errors.As(err, &f) {
-		return f.Outage()
-	}
 	switch FailureKind(err) {
 	case "timeout", "connection":
 		return true
+	case "too large", "unreadable":
+		return false // though a reply may be what said so
 	default:
-		return false
+		return errors.As(err, &f) && f.Outage()
 	}
 }

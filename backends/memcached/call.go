@@ -71,10 +71,24 @@ func (s *Store) reconnect(ctx context.Context, err error) bool {
 }
 
 // ReplyError is an answer by which a server says that it has not done what it was
-// asked, for example "SERVER_ERROR out of memory storing object".
+// asked, for example "SERVER_ERROR out of memory storing object". It is a [tier.Failure]
+// whose kind is the reply's first word: ERROR, CLIENT_ERROR or SERVER_ERROR.
 type ReplyError struct{ Reply string }
 
 func (e *ReplyError) Error() string { return e.Reply }
+
+// FailureKind implements [tier.Failure].
+func (e *ReplyError) FailureKind() string {
+	switch word, _, _ := strings.Cut(e.Reply, " "); word {
+	case "ERROR", "CLIENT_ERROR", "SERVER_ERROR":
+		return word
+	default:
+		return "unexpected"
+	}
+}
+
+// Outage implements [tier.Failure]: a server that answers has refused this call alone.
+func (e *ReplyError) Outage() bool { return false }
 
 // replied gives an answer that gomemcache did not expect, and knows as a text only,
 // its type. What is no error of the server's may be part of a value, and is left out.

@@ -57,7 +57,7 @@ func (s *Store) wrap(ctx context.Context, doing string, err error) error {
 	case limited && isTimeout(err) && !time.Now().Before(deadline):
 		err = fmt.Errorf("%w (%w)", context.DeadlineExceeded, err)
 	}
-	return fmt.Errorf("terrace/redis: %s: %w", doing, err)
+	return fmt.Errorf("terrace/redis: %s: %w", doing, asReply(err))
 }
 
 // isReply reports whether the error is what the server answered, and not a failure

@@ -126,6 +126,9 @@ func wantOOM(t *testing.T, what string, err error) {
 		t.Errorf("%s: got error %v, want Redis's OOM", what, err)
 		return
 	}
+	if kind := tier.FailureKind(err); kind != "OOM" || tier.IsOutage(err) {
+		t.Errorf("%s: kind %q, outage %v; want OOM, which is none", what, kind, tier.IsOutage(err))
+	}
 	if strings.Contains(err.Error(), "private") || strings.Contains(err.Error(), "nobody") {
 		t.Errorf("%s: the value is in %q", what, err)
 	}
@@ -146,6 +149,9 @@ func TestC49AReplicaThatTakesNoWritesSaysSo(t *testing.T) {
 	} {
 		if !goredis.IsReadOnlyError(err) {
 			t.Errorf("%s: got error %v, want Redis's READONLY", name, err)
+		}
+		if kind := tier.FailureKind(err); kind != "READONLY" || tier.IsOutage(err) {
+			t.Errorf("%s: kind %q, outage %v; want READONLY, which is none: it can be read", name, kind, tier.IsOutage(err))
 		}
 	}
 	wantNothing(t, s, "key")
@@ -222,5 +228,23 @@ func TestC19TTLsReachRedisAsTheyAre(t *testing.T) {
 	}
 	if left, err := admin.Do(t.Context(), "pttl", "short").Int64(); err != nil || left == -1 || left > 1 {
 		t.Errorf("ttl 1ns: Redis has %d ms left, %v", left, err)
+	}
+}
+
+// A server that serves nobody, or not us, is an outage; its replies are counted by kind.
+func TestOutagesOfWhatAnswers(t *testing.T) {
+	server := servers.Redis(t, "--requirepass", "right")
+	for _, test := range []struct{ url, kind string }{
+		{"redis://" + server.Addr(), "NOAUTH"},
+		{"redis://:wrong@" + server.Addr(), "WRONGPASS"},
+	} {
+		s := open(t, test.url, redis.Options{})
+		_, err := s.Get(t.Context(), "key")
+		if kind := tier.FailureKind(err); kind != test.kind || !tier.IsOutage(err) {
+			t.Errorf("%v: kind %q, outage %v; want %s, which is one", err, kind, tier.IsOutage(err), test.kind)
+		}
+		if strings.Contains(err.Error(), "wrong@") || strings.Contains(err.Error(), ":wrong") {
+			t.Errorf("the password is in %q", err)
+		}
 	}
 }

@@ -59,6 +59,7 @@ func Build[K comparable, V any](doc *Document, name string, code Code[K, V]) (*c
 			Store:   store,
 			TTL:     t.TTL.Duration,
 			Timeout: t.Timeout.Duration,
+			Breaker: tier.Breaker{Failures: int(t.Breaker.Failures.n), Probe: t.Breaker.Probe.Duration},
 		})
 	}
 	if len(b.faults) > 0 {

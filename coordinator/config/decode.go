@@ -188,6 +188,8 @@ func setAt(into reflect.Value, n *node) {
 		s.at = n
 	case *tierSpec:
 		s.at = n
+	case *breakerSpec:
+		s.at = n
 	case *compressionSpec:
 		s.at = n
 	case *encryptionSpec:

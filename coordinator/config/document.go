@@ -33,11 +33,18 @@ type tierSpec struct {
 	MinSize        size            `key:"min_size" eg:"1KiB" for:"bytes" default:"1KiB" doc:"Of the compression: smaller values stay as they are. The same as min_size in the mapping."`
 	Encryption     encryptionSpec  `key:"encryption" for:"bytes" default:"none" doc:"Encryption of entries with AES-256-GCM. What is not encrypted is not read."`
 	Timeout        duration        `key:"timeout" eg:"50ms" for:"bytes,store" default:"500ms" doc:"The most that one call of the tier takes."`
+	Breaker        breakerSpec     `key:"breaker" for:"bytes,store" doc:"When the tier is left alone because it does not answer."`
 	MaxValueSize   size            `key:"max_value_size" eg:"1MiB" for:"redis,memcached" default:"512MiB in Redis, 1GiB in memcached" doc:"The largest value that is sent; a larger one is not kept in this tier."`
 	MaxCalls       count           `key:"max_calls" eg:"512" for:"redis" default:"512" doc:"Calls under way at a time, with those whose callers have left. More than the client's pool."`
 	MaxConnections count           `key:"max_connections" eg:"64" for:"memcached" default:"64" doc:"Connections to each server."`
 	Gather         count           `key:"gather" eg:"128" for:"redis,memcached" default:"128" doc:"Keys that one round trip of reads carries at most; 1 switches that off."`
 	Options        *node           `key:"options" for:"registered" doc:"What a registered backend or eviction wants to know."`
+}
+
+type breakerSpec struct {
+	at       *node
+	Failures count    `key:"failures" eg:"2" default:"2" doc:"After how many failures in a row to reach the tier, or to get an answer in time, its calls are skipped."`
+	Probe    duration `key:"probe" eg:"1s" default:"1s" doc:"How long they are skipped before one is let through, whose success ends that."`
 }
 
 type compressionSpec struct {

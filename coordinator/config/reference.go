@@ -15,6 +15,7 @@ func (r *Registry) reference() string {
 	}{
 		{"A cache", "caches.NAME", reflect.TypeFor[cacheSpec]()},
 		{"A tier", "caches.NAME.tiers[]", reflect.TypeFor[tierSpec]()},
+		{"Breaker", "caches.NAME.tiers[].breaker", reflect.TypeFor[breakerSpec]()},
 		{"Compression", "caches.NAME.tiers[].compression", reflect.TypeFor[compressionSpec]()},
 		{"Encryption", "caches.NAME.tiers[].encryption", reflect.TypeFor[encryptionSpec]()},
 		{"Lifetime", "caches.NAME.lifetime", reflect.TypeFor[lifetimeSpec]()},
