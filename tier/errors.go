@@ -39,7 +39,8 @@ type UnreadableError struct {
 	// Reason is one of "short", "magic", "version", "flags", "transform", "lengths",
 	// "checksum", "schema", "clock", "decode" or "type".
 	Reason string
-	// Err is the codec's error where the reason is "decode", else nil.
+	// Err is the error of the codec, the compression or the encryption where the reason
+	// is "decode", else nil.
 	Err error
 }
 

@@ -1,7 +1,8 @@
 // Package codec holds ready-made [tier.Codec]s: [JSON], [MsgPack] and [Gob] for any
-// type, [Raw] for bytes and [String] for strings.
+// type, [Raw] for bytes and [String] for strings; and what [tier.EncodeWith] can do with
+// their bytes: [Compression] and [Encryption].
 //
-// All of them are safe for concurrent use, refuse bytes that they do not write
+// All codecs are safe for concurrent use, refuse bytes that they do not write
 // (also where something follows a good value), and turn a panic of the library
 // below them into an error. What they allocate for a payload is in proportion to
 // its length, whatever length a field inside it claims.
