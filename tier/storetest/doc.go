@@ -10,6 +10,8 @@
 // entry may be missing at any time, but what is given back must be right. Only of a
 // store at rest that holds next to nothing it asks that entries are kept.
 //
+// [TestBus] does the same for a [tier.Bus]; [BusHub] is one that loses messages on command.
+//
 // [Map] and [MapBytes] are the simplest stores that are right, for tests of what is
 // built on stores; [Faulty] and [FaultyBytes] make any store fail, stall, hang or
 // lose writes on command.
