@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -16,8 +17,9 @@ import (
 type Cache[K comparable, V any] struct {
 	name    string
 	levels  []*level[K, V]
-	local   int  // how many tiers at the top answer from memory
-	swaps   bool // some tier can write on condition
+	local   int           // how many tiers at the top answer from memory
+	swaps   bool          // some tier can write on condition
+	lessor  *lessor[K, V] // nil without leases
 	load    loading[K, V]
 	backoff policy.Backoff
 	log     *eventLog
@@ -68,6 +70,10 @@ func New[K comparable, V any](o Options[K, V]) (*Cache[K, V], error) {
 		}
 		c.swaps = c.swaps || l.swap != nil
 		c.levels = append(c.levels, l)
+	}
+	var err error
+	if c.lessor, err = newLessor(o.Lease, c.levels); err != nil {
+		return nil, fmt.Errorf("terrace: cache %q: %w", o.name(), err)
 	}
 	c.noteLife(o.Lifetime.Longest())
 	c.clock = newClock(c.counts.hitsSince())

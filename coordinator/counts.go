@@ -26,6 +26,8 @@ type counts struct {
 	refreshesShed atomic.Uint64
 	fenced        atomic.Uint64
 	saturated     atomic.Uint64
+	leases        atomic.Uint64
+	leaseWaits    atomic.Uint64
 }
 
 // outcome is what a request came to. The hit of tier i is outcomeHit+i.

@@ -71,6 +71,18 @@ func (d *detached) AfterFunc(call func()) (stop func() bool) {
 	return func() bool { return d.unhook(h) }
 }
 
+// sleep waits, and reports whether the context has not ended meanwhile.
+func (d *detached) sleep(t time.Duration) bool {
+	timer := time.NewTimer(t)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-d.Done():
+		return false
+	}
+}
+
 // hook adds to the list, unless the context has ended.
 func (d *detached) hook(h *hook) bool {
 	d.mu.Lock()

@@ -33,6 +33,7 @@ type flight[K comparable, V any] struct {
 	from       int            // the first level that is still to be searched
 	refreshing *tier.Entry[V] // what a refresh is to replace: it serves nothing older
 	place      *gate          // what the flight occupies
+	lease      *held          // nil without one; of who has abandoned the flight, if somebody has
 
 	inBackground atomic.Bool // whoever abandons the flight gives that place back
 

@@ -124,7 +124,7 @@ func (c *Cache[K, V]) run(f *flight[K, V]) {
 	defer c.leavePlaces(f) // where another has landed the flight
 	landed := false
 	defer func() { c.mend(f, recover(), landed) }()
-	if !c.searchRest(f) {
+	if !c.searchRest(f) && !c.winLease(f) {
 		c.doLoad(f)
 	}
 	landed = true
@@ -191,6 +191,7 @@ func (c *Cache[K, V]) coolsDown(f *flight[K, V]) bool {
 // finish lands a flight from its own goroutine. Its places are free before anybody
 // learns of its end.
 func (c *Cache[K, V]) finish(f *flight[K, V], a answer[V]) {
+	c.releaseLease(f)
 	c.leavePlaces(f)
 	c.landed(f, a)
 }

@@ -73,6 +73,7 @@ func (c *Cache[K, V]) abandon(f *flight[K, V], why, ended error) {
 	}
 	f.loading.end(ended)
 	c.leaveBackground(f)
+	c.releaseLater(f)
 	c.landed(f, c.loadFailed(f, why))
 }
 

@@ -41,6 +41,10 @@ type Options[K comparable, V any] struct {
 	// serve meanwhile, and writes to a tier that failed.
 	Backoff policy.Backoff
 
+	// Lease has one process at a time load a key. It needs a shared tier that can write
+	// on condition (Redis and memcached can). Zero: each process loads for itself.
+	Lease Lease
+
 	// Logger gets what happens in the background, at most one line a second for each
 	// kind. Nil: [slog.Default]. Keys and values are never logged.
 	Logger *slog.Logger
@@ -129,7 +133,7 @@ func (o *Options[K, V]) validate() error {
 	if o.Load != nil && o.LoadEntry != nil {
 		bad("both Load and LoadEntry are set: a cache has one loader")
 	}
-	for _, err := range []error{o.Lifetime.Validate(), validatePolicy(o.Refresh, o.Lifetime), o.Limits.validate(), o.Backoff.Validate()} {
+	for _, err := range []error{o.Lifetime.Validate(), validatePolicy(o.Refresh, o.Lifetime), o.Limits.validate(), o.Backoff.Validate(), o.Lease.validate()} {
 		if err != nil {
 			errs = append(errs, err)
 		}

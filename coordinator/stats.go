@@ -38,6 +38,10 @@ type Stats struct {
 	// Saturated counts the requests that found Limits.Flights reached.
 	Saturated uint64
 
+	// Leases counts the leases won; LeaseWaits the waits for what another process loads,
+	// of which one load may take many.
+	Leases, LeaseWaits uint64
+
 	// Flights is how many flights occupy a place now; Keys is how many keys have
 	// something under way.
 	Flights, Keys int
@@ -103,6 +107,8 @@ func (c *Cache[K, V]) Stats() Stats {
 		RefreshesShed:  n.refreshesShed.Load(),
 		Fenced:         n.fenced.Load(),
 		Saturated:      n.saturated.Load(),
+		Leases:         n.leases.Load(),
+		LeaseWaits:     n.leaseWaits.Load(),
 		Flights:        c.flights.inside(),
 		Keys:           c.table.len(),
 	}

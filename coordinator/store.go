@@ -14,6 +14,7 @@ import (
 // to be kept takes what is there away instead.
 func (c *Cache[K, V]) storeLoaded(ctx context.Context, f *flight[K, V], e *tier.Entry[V], keep bool) {
 	x := &f.finding
+	c.beforeStore(f)
 	if !f.claimWait(ctx) {
 		c.counts.fenced.Add(1)
 		return
@@ -22,6 +23,9 @@ func (c *Cache[K, V]) storeLoaded(ctx context.Context, f *flight[K, V], e *tier.
 	for i := len(c.levels) - 1; i >= 0; i-- {
 		l := c.levels[i]
 		stored, err := c.storeAt(ctx, l, f.key, e, keep, x.at(i))
+		if c.lessor != nil && i == c.lessor.at {
+			f.leaseOverwritten() // or will be, by the write that is tried again
+		}
 		switch {
 		case err != nil:
 			c.levelFailed(l, "store", err)

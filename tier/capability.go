@@ -15,6 +15,7 @@ const (
 	CanClear                         // Clearer
 	CanMeasure                       // Measurer
 	CanResize                        // Resizer
+	CanLease                         // Leaser
 )
 
 // Partial is implemented by a wrapper whose method set promises more than the
@@ -104,6 +105,32 @@ type Swapper[K comparable, V any] interface {
 	Bury(ctx context.Context, key K, hold time.Duration) error
 }
 
+// Leased reports whether the version is the mark of a [Leaser]: somebody loads the key.
+func (v Version) Leased() bool { return headLeased(v.head) }
+
+// Leaser is a [Swapper] that can say that somebody loads a key. Where the key holds no
+// entry the mark of that stands under the key itself. It is a tombstone: reads find
+// nothing, a Set or Delete of anybody takes its place, and a SetIf with its version
+// stores only if nobody did. Where the key holds an entry, which is not to be lost, the
+// mark stands beside it.
+type Leaser[K comparable] interface {
+	// Lease puts a mark under the key on the condition that it still holds the given
+	// version, and reports whether that was so. It stays for the time of hold at most.
+	Lease(ctx context.Context, key K, hold time.Duration, version Version) (mark Version, won bool, err error)
+
+	// Release leaves a tombstone for the time of hold in the place of the mark, if it is
+	// still there.
+	Release(ctx context.Context, key K, hold time.Duration, mark Version) error
+
+	// LeaseBeside puts a mark beside the key in the place of the given one, which is zero
+	// for none, and reports whether that was there. It stays for the time of life at
+	// most.
+	LeaseBeside(ctx context.Context, key K, life time.Duration, mark Version) (next Version, won bool, err error)
+
+	// ReleaseBeside removes the mark beside the key, if it is still there.
+	ReleaseBeside(ctx context.Context, key K, mark Version) error
+}
+
 // HeadSize is how many of a value's first bytes tell its version.
 const HeadSize = 16
 
@@ -182,6 +209,11 @@ func AsBatcher[K comparable, V any](s Store[K, V]) (Batcher[K, V], bool) {
 // AsSwapper returns the store's conditional writes if it has them.
 func AsSwapper[K comparable, V any](s Store[K, V]) (Swapper[K, V], bool) {
 	return as[Swapper[K, V]](s, CanSwap)
+}
+
+// AsLeaser returns the store's leases if it has them.
+func AsLeaser[K comparable, V any](s Store[K, V]) (Leaser[K], bool) {
+	return as[Leaser[K]](s, CanLease)
 }
 
 // AsClearer returns the Clear of a Store or Bytes if it has one.

@@ -100,7 +100,7 @@ func (s *Encoded[K, V]) Can(c Capability) bool {
 	switch c {
 	case CanBatch:
 		return s.batch != nil
-	case CanSwap:
+	case CanSwap, CanLease:
 		return s.swap != nil
 	case CanClear:
 		return s.clear != nil
@@ -180,6 +180,47 @@ func (s *Encoded[K, V]) Bury(ctx context.Context, key K, hold time.Duration) err
 		return err
 	}
 	return s.bytes.Set(ctx, text, s.tombstone(text, hold), hold)
+}
+
+// Lease implements [Leaser].
+func (s *Encoded[K, V]) Lease(ctx context.Context, key K, hold time.Duration, v Version) (mark Version, won bool, err error) {
+	return s.swapMark(ctx, key, "", hold, v, true)
+}
+
+// Release implements [Leaser].
+func (s *Encoded[K, V]) Release(ctx context.Context, key K, hold time.Duration, mark Version) error {
+	_, _, err := s.swapMark(ctx, key, "", hold, mark, false)
+	return err
+}
+
+// LeaseBeside implements [Leaser].
+func (s *Encoded[K, V]) LeaseBeside(ctx context.Context, key K, life time.Duration, mark Version) (next Version, won bool, err error) {
+	return s.swapMark(ctx, key, besideKey, life, mark, true)
+}
+
+// ReleaseBeside implements [Leaser].
+func (s *Encoded[K, V]) ReleaseBeside(ctx context.Context, key K, mark Version) error {
+	_, _, err := s.swapMark(ctx, key, besideKey, 0, mark, false)
+	return err
+}
+
+// besideKey is put behind a key's text for what stands beside it. Nobody has a key that
+// ends so: it is drawn at random.
+const besideKey = "\x00lease\xd5\x1f\x8c\xa9\x02\xe7\x3b\xf6"
+
+// swapMark puts a mark, or with a ttl of zero nothing, in the place of a version.
+func (s *Encoded[K, V]) swapMark(ctx context.Context, key K, beside string, ttl time.Duration, v Version, lease bool) (mark Version, won bool, err error) {
+	if s.swap == nil {
+		return Version{}, false, errors.ErrUnsupported
+	}
+	text, err := s.text(key)
+	if err != nil {
+		return Version{}, false, err
+	}
+	text += beside
+	b := s.mark(text, ttl, lease)
+	won, err = s.swap.SetIf(ctx, text, b, ttl, []byte(v.head))
+	return Version{head: string(b[:HeadSize])}, won, err
 }
 
 // Delete implements [Store].
@@ -332,8 +373,14 @@ func (s *Encoded[K, V]) encode(key string, e *Entry[V], ttl time.Duration) (b []
 }
 
 func (s *Encoded[K, V]) tombstone(key string, hold time.Duration) []byte {
+	return s.mark(key, hold, false)
+}
+
+// mark returns what stands under a key without a value: the tombstone of a deletion, or
+// that of a lease.
+func (s *Encoded[K, V]) mark(key string, hold time.Duration, lease bool) []byte {
 	now := readClocks()
-	env := envelope{tombstone: true, meta: Meta{LoadedAt: now.mono, FreshUntil: now.mono, UsableUntil: now.mono.Add(hold)}}
+	env := envelope{tombstone: true, lease: lease, meta: Meta{LoadedAt: now.mono, FreshUntil: now.mono, UsableUntil: now.mono.Add(hold)}}
 	b := appendEnvelope(make([]byte, 0, envelopeSize), env, s.schema, now)
 	sealEnvelope(b, key)
 	return b

@@ -39,6 +39,7 @@ const (
 	flagTags                  // tags follow the fixed part
 	flagValidator             // a validator follows the tags
 	flagTombstone             // deleted; nothing follows
+	flagLease                 // of a tombstone: somebody loads the key
 	flagsKnown    = 1<<iota - 1
 )
 
@@ -66,6 +67,7 @@ type envelope struct {
 	meta      Meta
 	isNil     bool
 	tombstone bool
+	lease     bool // a tombstone that is the mark of a lease
 }
 
 // appendEnvelope appends an envelope without its checksum; the caller appends the
@@ -82,6 +84,7 @@ func appendEnvelope(dst []byte, e envelope, schema uint32, now clocks) []byte {
 	set(len(e.meta.Tags) > 0, flagTags)
 	set(e.meta.Validator != "", flagValidator)
 	set(e.tombstone, flagTombstone)
+	set(e.lease, flagLease)
 
 	dst = append(dst, envelopeMagic, envelopeVersion, flags, 0)
 	dst = binary.BigEndian.AppendUint32(dst, rand.Uint32())
@@ -145,7 +148,10 @@ func parseEnvelope(b []byte, key string, schema uint32, now clocks, t transforms
 	}
 	flags := b[2]
 	if flags&flagTombstone != 0 {
-		return envelope{tombstone: true}, nil, nil
+		return envelope{tombstone: true, lease: flags&flagLease != 0}, nil, nil
+	}
+	if flags&flagLease != 0 {
+		return fail("flags")
 	}
 	if binary.BigEndian.Uint32(b[16:]) != schema {
 		return fail("schema")
@@ -181,6 +187,12 @@ func parseEnvelope(b []byte, key string, schema uint32, now clocks, t transforms
 		return envelope{}, nil, transformError(err)
 	}
 	return e, rest, nil
+}
+
+// headLeased reports whether the first HeadSize bytes of an envelope are a lease's mark.
+func headLeased(head string) bool {
+	return len(head) >= HeadSize && head[0] == envelopeMagic && head[1] == envelopeVersion &&
+		head[2]&(flagTombstone|flagLease) == flagTombstone|flagLease
 }
 
 // headTime returns the time that the first HeadSize bytes of an envelope hold.
