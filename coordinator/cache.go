@@ -34,6 +34,7 @@ type Cache[K comparable, V any] struct {
 	longest    atomic.Int64 // the longest life that an entry was given, a time.Duration
 	counts     *counts
 	clock      *clock
+	bus        *link[K, V] // nil where there is none
 
 	life     *life
 	underway underway[K, V]
@@ -84,6 +85,16 @@ func New[K comparable, V any](o Options[K, V]) (*Cache[K, V], error) {
 		longest:  limits.LoadTimeout,
 		top:      c.topStore(),
 	}.withCalm())
+	if isNil(o.Bus) {
+		return c, nil
+	}
+	if c.bus, err = newLink(c, o.Bus, o.BusOptions); err == nil {
+		err = c.bus.start()
+	}
+	if err != nil {
+		c.stop(err)
+		return nil, err
+	}
 	return c, nil
 }
 

@@ -43,6 +43,7 @@ func (c *Cache[K, V]) Clear(ctx context.Context) error {
 		defer release()
 	}
 	unsettled := c.table.settle(ctx)
+	defer c.bus.wroteAll()
 	return c.eachUp("clear", func(i int, l *level[K, V]) error {
 		if unsettled != nil {
 			return unsettled

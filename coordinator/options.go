@@ -37,6 +37,14 @@ type Options[K comparable, V any] struct {
 	// Limits bound what the cache does at once.
 	Limits Limits
 
+	// Bus tells the caches of other processes what this one writes, and this one what they
+	// write, so that the tiers in memory hold nothing older. It stays the caller's: one
+	// serves many caches, is closed after them, and not by them. Keys must have a text of
+	// their own: strings, numbers, and arrays and structs of such. Nil: none.
+	Bus tier.Bus
+	// BusOptions say how it is used.
+	BusOptions BusOptions
+
 	// Backoff spaces tries after failures: loads of a key that has a stale value to
 	// serve meanwhile, and writes to a tier that failed.
 	Backoff policy.Backoff
@@ -133,7 +141,12 @@ func (o *Options[K, V]) validate() error {
 	if o.Load != nil && o.LoadEntry != nil {
 		bad("both Load and LoadEntry are set: a cache has one loader")
 	}
-	for _, err := range []error{o.Lifetime.Validate(), validatePolicy(o.Refresh, o.Lifetime), o.Limits.validate(), o.Backoff.Validate(), o.Lease.validate()} {
+	if !isNil(o.Bus) {
+		if _, err := tier.NewKeyCoder[K](); err != nil {
+			bad("Bus: %w: the keys cannot be told to other processes", tier.ErrBadKey)
+		}
+	}
+	for _, err := range []error{o.BusOptions.validate(), o.Lifetime.Validate(), validatePolicy(o.Refresh, o.Lifetime), o.Limits.validate(), o.Backoff.Validate(), o.Lease.validate()} {
 		if err != nil {
 			errs = append(errs, err)
 		}

@@ -402,6 +402,9 @@ func (c *Cache[K, V]) tryRepeat(l *level[K, V], key K) (err error) {
 	if err == nil {
 		l.counts.repeated.Add(1)
 		c.settled(l, key)
+		if !l.local {
+			c.bus.wrote(key, busDrop) // whoever has heard of it before has read what was there until now
+		}
 	}
 	return err
 }

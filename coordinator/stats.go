@@ -42,6 +42,9 @@ type Stats struct {
 	// of which one load may take many.
 	Leases, LeaseWaits uint64
 
+	// Bus are the counts of the bus.
+	Bus BusStats
+
 	// Flights is how many flights occupy a place now; Keys is how many keys have
 	// something under way.
 	Flights, Keys int
@@ -111,6 +114,7 @@ func (c *Cache[K, V]) Stats() Stats {
 		LeaseWaits:     n.leaseWaits.Load(),
 		Flights:        c.flights.inside(),
 		Keys:           c.table.len(),
+		Bus:            c.bus.stats(),
 	}
 	for i, l := range c.levels {
 		t := TierStats{

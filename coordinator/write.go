@@ -65,6 +65,7 @@ func (c *Cache[K, V]) Expire(ctx context.Context, key K) error {
 		// What is read now and written back could outlive the Clear.
 		return c.writeAll(w.ctx, key, "expire", repeat[V]{at: now})
 	}
+	defer c.bus.wrote(key, busExpire)
 	return c.eachUp("expire", func(i int, l *level[K, V]) error {
 		err := l.bounded(w.ctx, func(ctx context.Context) error { return c.expireAt(ctx, l, key, now) })
 		if err != nil {
@@ -171,6 +172,7 @@ func (c *Cache[K, V]) writeAll(ctx context.Context, key K, op string, w repeat[V
 			c.settled(l, key)
 		}
 	}
+	c.bus.wrote(key, busDrop)
 	return failed.orNil()
 }
 
