@@ -39,11 +39,18 @@ func Open(rawURL string, o Options) (*Store, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	client, err := openURL(rawURL)
+	open, err := parseURL(rawURL)
 	if err != nil {
 		return nil, err
 	}
-	return owning(client, o), nil
+	return owning(open(), o), nil
+}
+
+// CheckURL returns what is wrong with a URL for [Open], or nil. It opens nothing and
+// looks nothing up.
+func CheckURL(rawURL string) error {
+	_, err := parseURL(rawURL)
+	return err
 }
 
 // OpenClient is [Open] with go-redis's options in place of a URL, for what a URL
@@ -70,7 +77,8 @@ func owning(client redis.UniversalClient, o Options) *Store {
 	return s
 }
 
-func openURL(rawURL string) (redis.UniversalClient, error) {
+// parseURL returns what opens the client.
+func parseURL(rawURL string) (open func() redis.UniversalClient, err error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		// Its error quotes the URL, and with it the password.
@@ -100,7 +108,7 @@ func openURL(rawURL string) (redis.UniversalClient, error) {
 			&c.DialTimeout, &c.ReadTimeout, &c.WriteTimeout, &c.PoolTimeout,
 			&c.MaxRetries, &c.DialerRetries, &c.ContextTimeoutEnabled,
 		}.setDefaults()
-		return redis.NewClient(c), nil
+		return func() redis.UniversalClient { return redis.NewClient(c) }, nil
 	case form == "cluster":
 		if strings.Trim(u.Path, "/") != "" {
 			return nil, errors.New("terrace/redis: open: a Cluster has one database only; leave it out of the URL")
@@ -113,7 +121,7 @@ func openURL(rawURL string) (redis.UniversalClient, error) {
 			&c.DialTimeout, &c.ReadTimeout, &c.WriteTimeout, &c.PoolTimeout,
 			&c.MaxRetries, &c.DialerRetries, &c.ContextTimeoutEnabled,
 		}.setDefaults()
-		return redis.NewClusterClient(c), nil
+		return func() redis.UniversalClient { return redis.NewClusterClient(c) }, nil
 	case form == "sentinel":
 		c, err := parseSentinelURL(u)
 		if err != nil {
@@ -123,7 +131,7 @@ func openURL(rawURL string) (redis.UniversalClient, error) {
 			&c.DialTimeout, &c.ReadTimeout, &c.WriteTimeout, &c.PoolTimeout,
 			&c.MaxRetries, &c.DialerRetries, &c.ContextTimeoutEnabled,
 		}.setDefaults()
-		return redis.NewFailoverClient(c), nil
+		return func() redis.UniversalClient { return redis.NewFailoverClient(c) }, nil
 	default:
 		return nil, errors.New("terrace/redis: open: unknown URL scheme; want +sentinel or +cluster behind redis or rediss, or nothing")
 	}

@@ -159,7 +159,7 @@ func (b *builder[K, V]) registered(t *tierSpec) (tier.Store[K, V], error) {
 func safely[T any](name string, f func() (T, error)) (made T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("%s panicked: %v", name, p)
+			err = fmt.Errorf("%s panicked", name) // with what may be secret
 		}
 	}()
 	return f()

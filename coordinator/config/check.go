@@ -1,12 +1,15 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/terracecache/terrace/backends/redis"
 	"github.com/terracecache/terrace/policy"
 	"github.com/terracecache/terrace/tier/codec"
 )
@@ -40,13 +43,14 @@ func (d *decoder) check(doc *documentSpec) {
 func (d *decoder) broken(at *node, key, path, problem string) {
 	n := at.child(key)
 	text := ""
-	if n == nil {
+	switch {
+	case n == nil:
 		n = at
-	} else if n.isScalar() {
-		text = n.raw
-		if key == "url" || key == "key" {
-			text = ""
-		}
+	case !n.isScalar():
+	case key == "url" || key == "key" || key == "keys":
+		text = variablesOf(n.raw)
+	default:
+		text = masked(n.raw)
 	}
 	d.fault(n, joinPath(path, key), text, problem).rule = true
 }
@@ -65,15 +69,35 @@ func (d *decoder) checkTiers(c *cacheSpec, path string) {
 			names[string(t.Name)] = t
 		}
 		d.checkTier(t, at)
-		if t.TTL.given && c.Lifetime.TTL.given && t.TTL.Duration > c.Lifetime.TTL.Duration {
-			d.broken(t.at, "ttl", at, fmt.Sprintf("longer than the lifetime's ttl, %s: want less, or nothing, which lets entries stay as long as they may be used", c.Lifetime.TTL.show()))
-		}
-		for j := range i {
-			upper := &c.Tiers[j]
-			if upper.TTL.given && t.TTL.given && t.TTL.Duration < upper.TTL.Duration {
-				d.broken(t.at, "ttl", at, fmt.Sprintf("shorter than that of %s above it, %s: what has ended below would be served from above", upper.Name, upper.TTL.show()))
-				break
-			}
+		d.checkTierTTL(c, i, at)
+	}
+}
+
+// checkTierTTL compares a tier's ttl with the lifetime and the tiers above it. In memory
+// nothing needs to stay longer than it is fresh: other tiers keep what may be served
+// stale, or the ttl is left out.
+func (d *decoder) checkTierTTL(c *cacheSpec, i int, at string) {
+	t, l := &c.Tiers[i], &c.Lifetime
+	if !t.TTL.given || !l.TTL.given {
+		return
+	}
+	shared := d.registry.kindOf(string(t.Backend)) != "memory"
+	switch {
+	case shared && t.TTL.Duration > c.Lifetime.lifetime().Longest():
+		d.broken(t.at, "ttl", at, "longer than any entry lives: want less, or nothing, which lets entries stay as long as they may be used")
+		return
+	case !shared && t.TTL.Duration > l.TTL.Duration:
+		d.broken(t.at, "ttl", at, fmt.Sprintf("longer than the lifetime's ttl, %s: want less, or nothing, which lets entries stay as long as they may be used", l.TTL.show()))
+		return
+	}
+	for j := range i {
+		switch upper := &c.Tiers[j]; {
+		case upper.TTL.given && t.TTL.Duration < upper.TTL.Duration:
+			d.broken(t.at, "ttl", at, fmt.Sprintf("shorter than that of %s above it, %s: what has ended below would be served from above", upper.Name, upper.TTL.show()))
+			return
+		case !upper.TTL.given && shared && t.TTL.Duration < l.TTL.Duration:
+			d.broken(t.at, "ttl", at, fmt.Sprintf("shorter than what %s above it keeps, the lifetime's ttl of %s: what has ended below would be served from above", upper.Name, l.TTL.show()))
+			return
 		}
 	}
 }
@@ -93,25 +117,49 @@ func (d *decoder) checkTier(t *tierSpec, path string) {
 	if t.URL.given() {
 		if problem := urlProblem(t.URL.reveal()); problem != "" {
 			d.broken(t.at, "url", path, problem)
+		} else if err := redis.CheckURL(t.URL.reveal()); err != nil {
+			d.broken(t.at, "url", path, strings.TrimPrefix(err.Error(), "terrace/redis: open: "))
 		}
 	}
 	if t.MinSize.given && t.Compression.MinSize.given {
 		d.broken(t.at, "min_size", path, "is in compression too: want one of them")
 	}
+	if err := t.compression().Validate(); err != nil {
+		d.broken(t.at, "compression", path, err.Error())
+	}
 	if t.Encryption.at != nil {
 		d.checkEncryption(&t.Encryption, path+".encryption")
 	}
-	if len(t.Servers) > 0 {
-		for i, s := range t.Servers {
-			if slices.Contains(t.Servers[:i], s) {
-				d.broken(t.at, "servers", path, "names one server twice")
-			} else if s != "" && !strings.Contains(string(s), ":") && !strings.Contains(string(s), "/") {
-				d.broken(t.at, "servers", path, "a server without its port: want host:port, such as cache-1:11211")
-			}
-		}
-	}
+	d.checkServers(t, path)
 	if t.Prefix != "" && t.Backend == "memcached" && (len(t.Prefix) > 100 || strings.ContainsFunc(string(t.Prefix), func(r rune) bool { return r <= ' ' || r > '~' })) {
 		d.broken(t.at, "prefix", path, "memcached takes no such prefix: want at most 100 printable ASCII characters without spaces")
+	}
+}
+
+const mostMemcached = 1 << 30 // the largest value that memcached can be told to take
+
+func (d *decoder) checkServers(t *tierSpec, path string) {
+	if t.Backend == "memcached" && t.MaxValueSize.n > mostMemcached {
+		d.broken(t.at, "max_value_size", path, "more than memcached takes: want at most 1GiB")
+	}
+	list := t.at.child("servers")
+	for i, s := range t.Servers {
+		if s == "" {
+			continue // at fault already
+		}
+		host, port, ok := strings.Cut(string(s), ":")
+		at := fmt.Sprintf("%s.servers[%d]", path, i)
+		wrong := func(problem string) { d.fault(list.items[i], at, masked(list.items[i].raw), problem).rule = true }
+		switch {
+		case slices.Contains(t.Servers[:i], s):
+			wrong("is there already")
+		case strings.Contains(string(s), "://") || strings.Contains(string(s), "@"):
+			wrong("not a URL: want host:port, such as cache-1:11211")
+		case strings.HasPrefix(string(s), "/"):
+			// a socket
+		case !ok || host == "" || port == "":
+			wrong("want host:port, such as cache-1:11211, or the path of a socket")
+		}
 	}
 }
 
@@ -124,8 +172,13 @@ func (d *decoder) checkMemory(t *tierSpec, path string) {
 	if t.Capacity.bytes > 0 && !slices.Contains(countsBytes, eviction) {
 		d.broken(t.at, "capacity", path, fmt.Sprintf("%s counts entries: want a number of them, such as 10_000, or the eviction %s, which can count memory", eviction, oneOf(countsBytes)))
 	}
+	if t.Options != nil && d.registry.isBuiltInEviction(eviction) {
+		d.broken(t.at, "options", path, "are for registered evictions: "+eviction+" has none")
+	}
 	if t.Cost.given {
 		switch {
+		case eviction == "w-tinylfu" && t.Cost.n > math.MaxUint32:
+			d.broken(t.at, "cost", path, "w-tinylfu keeps no entry of 4GiB or more")
 		case t.Capacity.entries > 0:
 			d.broken(t.at, "cost", path, "has no meaning where the capacity counts entries: leave it out, or give the capacity as memory, such as 256MiB")
 		case t.Capacity.bytes > 0 && t.Cost.n > t.Capacity.bytes:
@@ -164,28 +217,21 @@ func (d *decoder) checkEncryption(e *encryptionSpec, path string) {
 	if e.at.kind != mapNode {
 		return
 	}
-	one, many := e.at.child("key") != nil, e.at.child("keys") != nil
-	switch {
-	case one && many:
-		d.broken(e.at, "keys", path, "both key and keys are there: want one of them")
-	case !one && !many:
-		d.broken(e.at, "key", path, "is missing: want key, or keys for rotation")
-	}
 	seen := make(map[string]bool)
 	for i, key := range append(slices.Clone(e.Keys), e.Key) {
 		if !key.given() {
 			continue
 		}
-		k, err := codec.ParseKey(key.reveal())
-		field := "key"
+		n, at := e.at.child("key"), path+".key"
 		if i < len(e.Keys) {
-			field = "keys"
+			n, at = e.at.child("keys").items[i], fmt.Sprintf("%s.keys[%d]", path, i)
 		}
+		k, err := codec.ParseKey(key.reveal())
 		switch {
 		case err != nil:
-			d.broken(e.at, field, path, "not a key: want 32 bytes as base64 or hex, as from \"openssl rand -base64 32\"")
+			d.fault(n, at, variablesOf(n.raw), "not a key: want 32 bytes as base64 or hex, as from \"openssl rand -base64 32\"").rule = true
 		case seen[string(k)]:
-			d.broken(e.at, field, path, "names one key twice")
+			d.fault(n, at, variablesOf(n.raw), "is there already").rule = true
 		}
 		seen[string(k)] = true
 	}
@@ -230,8 +276,13 @@ func (d *decoder) checkRefresh(c *cacheSpec, path string) {
 		d.broken(r.at, "policy", path+".refresh", err.Error())
 		return
 	}
+	window := c.Lifetime.at.child("stale_while_revalidate")
+	if window != nil && !c.Lifetime.StaleWhileRevalidate.given {
+		return // at fault itself
+	}
 	if v, ok := s.(policy.Validator); ok && c.Lifetime.TTL.given {
-		if err := v.Validate(c.Lifetime.lifetime()); err != nil {
+		_, err := safely("the policy "+string(r.Policy), func() (struct{}, error) { return struct{}{}, v.Validate(c.Lifetime.lifetime()) })
+		if err != nil {
 			problem := err.Error()
 			if r.Policy == "swr" {
 				problem = "needs lifetime.stale_while_revalidate, the time for which stale values may be served"
@@ -243,8 +294,15 @@ func (d *decoder) checkRefresh(c *cacheSpec, path string) {
 
 func (d *decoder) checkBackoff(c *cacheSpec, path string) {
 	b := c.Backoff
-	if b.Initial.given && b.Max.given && b.Initial.Duration > b.Max.Duration {
-		d.broken(b.at, "initial", path+".backoff", fmt.Sprintf("longer than max, %s", b.Max.show()))
+	if b.at == nil || b.at.kind != mapNode {
+		return
+	}
+	if err := b.backoff().Validate(); err != nil {
+		key := "max"
+		if !b.Max.given {
+			key = "initial"
+		}
+		d.broken(b.at, key, path+".backoff", err.Error())
 	}
 }
 
@@ -263,12 +321,13 @@ func (d *decoder) checkPrefixes(doc *documentSpec) {
 			}
 			path := t.path(joinPath("caches", name), i)
 			for _, other := range all {
-				if !sameServer(t, other.t) || t.place() == "" {
+				if !sameServer(t, other.t) {
 					continue
 				}
 				a, b := string(t.Prefix), string(other.t.Prefix)
 				if strings.HasPrefix(a, b) || strings.HasPrefix(b, a) {
 					d.broken(t.at, "prefix", path, fmt.Sprintf("%s keeps its entries in the same place under %q, and of two prefixes none may begin with the other: give each cache one of its own, such as \"products:\"", other.where, b))
+					break
 				}
 			}
 			all = append(all, seen{path, t})
@@ -276,24 +335,30 @@ func (d *decoder) checkPrefixes(doc *documentSpec) {
 	}
 }
 
-func sameServer(a, b *tierSpec) bool { return a.Backend == b.Backend && a.place() == b.place() }
-
-// place tells which database a tier writes to, of those that we know to tell apart.
-func (t *tierSpec) place() string {
+// sameServer reports whether two tiers write to one database, as far as can be told.
+func sameServer(a, b *tierSpec) bool {
 	switch {
-	case t.URL.given():
-		u, err := url.Parse(t.URL.reveal())
-		if err != nil {
-			return ""
-		}
-		return u.Host + u.Path + u.Query().Get("db")
-	case len(t.Servers) > 0:
-		s := slices.Clone(t.Servers)
-		slices.Sort(s)
-		return fmt.Sprint(s)
+	case a.Backend != b.Backend:
+		return false
+	case a.Backend == "redis":
+		return a.URL.given() && b.URL.given() && database(a.URL.reveal()) == database(b.URL.reveal())
+	case a.Backend == "memcached":
+		return slices.ContainsFunc(a.Servers, func(s text) bool { return slices.Contains(b.Servers, s) })
 	default:
-		return ""
+		return false
 	}
+}
+
+// database tells the database of a URL from others.
+func database(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return raw
+	}
+	if u.Scheme == "unix" {
+		return u.Path + "#" + cmp.Or(u.Query().Get("db"), "0")
+	}
+	return strings.ToLower(u.Hostname()) + ":" + cmp.Or(u.Port(), "6379") + "#" + cmp.Or(strings.Trim(u.Path, "/"), u.Query().Get("db"), "0")
 }
 
 func (l *lifetimeSpec) lifetime() policy.Lifetime {
@@ -308,19 +373,16 @@ func (l *lifetimeSpec) lifetime() policy.Lifetime {
 
 // strategy makes the refresh policy.
 func (r *refreshSpec) strategy(registry *Registry) (s policy.Strategy, err error) {
-	defer func() {
-		if p := recover(); p != nil { // of somebody's registered
-			err = fmt.Errorf("the policy %s panicked", r.Policy)
-		}
-	}()
 	switch r.Policy {
 	case "":
 		return policy.Fixed{}, nil
 	case "xfetch":
 		return policy.XFetch{Beta: r.Beta.f}, nil
 	}
-	s, err = registry.policy(string(r.Policy))(Params{r.Options})
-	if err == nil && s == nil {
+	s, err = safely("the policy "+string(r.Policy), func() (policy.Strategy, error) {
+		return registry.policy(string(r.Policy))(Params{r.Options})
+	})
+	if err == nil && isNil(s) {
 		err = fmt.Errorf("the policy %s made none", r.Policy)
 	}
 	return s, err

@@ -22,10 +22,14 @@ func (d *decoder) fault(n *node, path, text, problem string) *Fault {
 // shown returns the text of a node as faults may show it: never what a variable holds,
 // nor a secret.
 func (f *field) shown(n *node) string {
-	if !n.isScalar() || f.secret && !n.hasVariable() {
+	switch {
+	case !n.isScalar():
 		return ""
+	case f.secret:
+		return variablesOf(n.raw)
+	default:
+		return masked(n.raw)
 	}
-	return n.raw
 }
 
 var shorthand = map[reflect.Type]string{reflect.TypeFor[compressionSpec](): "algorithm"}
@@ -55,11 +59,16 @@ func (d *decoder) structure(n *node, into reflect.Value, path string) {
 			if path == "" && strings.HasPrefix(p.key, "x-") {
 				continue // a place for anchors
 			}
-			f := d.fault(p.at, joinPath(path, p.key), p.key, "no such field here: want one of "+strings.Join(d.keysFor(fields, backend, known), ", "))
-			f.Meant = nearest(p.key, keysOf(fields), also)
-			if !slices.Contains(keysOf(fields), f.Meant) {
-				f.Meant = ""
+			keys := d.keysFor(fields, backend, known)
+			meant := nearest(p.key, keys, also)
+			if !slices.Contains(keys, meant) {
+				meant = ""
 			}
+			text := masked(p.key)
+			if meant == "" && into.Type() == reflect.TypeFor[encryptionSpec]() {
+				text = "" // it may be the key itself
+			}
+			d.fault(p.at, joinPath(path, orHidden(text)), text, "no such field here: want one of "+strings.Join(keys, ", ")).Meant = meant
 			continue
 		}
 		f := &fields[at]
@@ -68,6 +77,14 @@ func (d *decoder) structure(n *node, into reflect.Value, path string) {
 			continue
 		}
 		d.value(p.value, into.Field(f.index), f, joinPath(path, p.key))
+	}
+	if into.Type() == reflect.TypeFor[encryptionSpec]() {
+		switch one, many := n.child("key") != nil, n.child("keys") != nil; {
+		case one && many:
+			d.fault(n, path, "", "both key and keys are there: want one of them")
+		case !one && !many:
+			d.fault(n, path, "", "a key is missing: want key, or keys for rotation")
+		}
 	}
 	for _, f := range fields {
 		if f.must && n.child(f.key) == nil && (f.backends == nil || backend != "" && known && f.belongs(backend, d.registry)) {
@@ -131,9 +148,7 @@ func (d *decoder) scalar(n *node, s scalar, f *field, path string) {
 		}
 		return
 	}
-	if problem := s.set(n, f); problem != "" {
-		d.fault(n, path, f.shown(n), problem).rule = true
-	}
+	s.set(n, f)
 }
 
 // list fills a field that holds several of a kind.
@@ -166,7 +181,7 @@ func (d *decoder) caches(n *node, into *map[string]*cacheSpec, path string) {
 	*into = make(map[string]*cacheSpec)
 	for _, p := range n.pairs {
 		if !compiled[namePattern].MatchString(p.key) {
-			d.fault(p.at, joinPath(path, p.key), p.key, "not a name of letters, digits, _ . and -, which begins with a letter")
+			d.fault(p.at, joinPath(path, orHidden(masked(p.key))), masked(p.key), "not a name of letters, digits, _ . and -, which begins with a letter")
 			continue
 		}
 		c := new(cacheSpec)

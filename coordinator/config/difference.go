@@ -26,10 +26,10 @@ type leaf struct {
 
 // differences returns what is not as it was, by path.
 func differences(name string, was, is *cacheSpec) []difference {
-	a, b := was.leaves(name), is.leaves(name)
+	var all []difference
+	a, b := was.leaves(name, is), is.leaves(name, was)
 	paths := maps.Clone(a)
 	maps.Copy(paths, b)
-	var all []difference
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
 		if x, y := a[path], b[path]; x.same != y.same {
 			all = append(all, difference{path: path, was: x.shown, is: y.shown, live: paths[path].live, tier: paths[path].tier})
@@ -38,8 +38,9 @@ func differences(name string, was, is *cacheSpec) []difference {
 	return all
 }
 
-// leaves returns all values that are there. Tiers are known by their names.
-func (c *cacheSpec) leaves(name string) map[string]leaf {
+// leaves returns all values that are there. Tiers are known by their names, and one that
+// the other version has not is one value.
+func (c *cacheSpec) leaves(name string, other *cacheSpec) map[string]leaf {
 	all := make(map[string]leaf)
 	path := joinPath("caches", name)
 	var order []string
@@ -48,7 +49,16 @@ func (c *cacheSpec) leaves(name string) map[string]leaf {
 	}
 	tiers := strings.Join(order, ", ")
 	all[path+".tiers"] = leaf{shown: tiers, same: tiers}
-	walk(reflect.ValueOf(c).Elem(), path, "", all)
+	both := *c
+	both.Tiers = nil
+	for _, t := range c.Tiers {
+		if other.tier(string(t.Name)) != nil {
+			both.Tiers = append(both.Tiers, t)
+		} else {
+			all[path+".tiers."+string(t.Name)] = leaf{shown: string(t.Backend), same: "there"}
+		}
+	}
+	walk(reflect.ValueOf(&both).Elem(), path, "", all)
 	return all
 }
 
@@ -72,7 +82,7 @@ func walkField(v reflect.Value, path string, live bool, tier string, all map[str
 	switch {
 	case v.Type() == reflect.TypeFor[*node]():
 		if n := v.Interface().(*node); n != nil {
-			all[path] = leaf{shown: "(options)", same: fmt.Sprint(n.plain()), live: live, tier: tier}
+			all[path] = leaf{shown: "(options)", same: fmt.Sprintf("%#v", n.plain()), live: live, tier: tier}
 		}
 	case v.Kind() == reflect.Slice:
 		for i := range v.Len() {

@@ -45,7 +45,7 @@ func expand(text string, env func(string) (string, bool)) (expanded, problem str
 		case !ok:
 			return "", fmt.Sprintf("the variable %s is not set: set it, or give a default as ${%s:-default}", name, name)
 		}
-		b.WriteString(value)
+		b.WriteString(strings.TrimRight(value, "\r\n")) // with which secrets in files often end
 		text = rest[len(m[0])-1:]
 	}
 }

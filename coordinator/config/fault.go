@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Fault is one thing that is wrong, or unwise, in a document.
@@ -39,16 +40,26 @@ func (f Fault) String() string {
 		b.WriteByte(' ')
 	}
 	if f.Path != "" {
-		b.WriteString(f.Path + ": ")
+		b.WriteString(oneLine(f.Path) + ": ")
 	}
 	if f.Text != "" {
 		fmt.Fprintf(&b, "%q: ", shortened(f.Text))
 	}
-	b.WriteString(f.Problem)
+	b.WriteString(oneLine(f.Problem))
 	if f.Meant != "" {
 		fmt.Fprintf(&b, "; did you mean %s?", f.Meant)
 	}
 	return b.String()
+}
+
+// oneLine keeps what comes from elsewhere from breaking the line, or a terminal.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, s)
 }
 
 // shortened keeps a line readable.

@@ -56,7 +56,7 @@ func fieldsOf(t reflect.Type) []field {
 			forever:  tag.Get("forever") == "yes",
 			zero:     tag.Get("zero") == "yes",
 			of:       tag.Get("of"),
-			secret:   t.Field(i).Type == reflect.TypeFor[secret](),
+			secret:   t.Field(i).Type == reflect.TypeFor[secret]() || t.Field(i).Type == reflect.TypeFor[[]secret](),
 		}
 		if b := tag.Get("for"); b != "" {
 			f.backends = strings.Split(b, ",")

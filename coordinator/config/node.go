@@ -104,26 +104,58 @@ func (r *reader) read(data []byte) (root *node) {
 		r.faultAt(1, 1, "", "", `the document is empty: want "caches:" with at least one cache`)
 		return nil
 	case err != nil:
-		r.yamlFault(err)
+		r.yamlFault(err, data)
 		return nil
 	}
 	if err := d.Decode(&second); err == nil {
 		r.faultAt(second.Line, max(1, second.Column), "", "", "a second YAML document in one file: want one")
 	} else if !errors.Is(err, io.EOF) {
-		r.yamlFault(err)
+		r.yamlFault(err, data)
 		return nil
 	}
 	r.open = make(map[*yaml.Node]bool)
 	return r.node(&y, "", 0)
 }
 
-func (r *reader) yamlFault(err error) {
+// yamlFault notes that the document is no YAML. The library tells the line where what
+// it was reading began, if any: the first line that is in the way is looked for.
+func (r *reader) yamlFault(err error, data []byte) {
 	line, problem := 1, strings.TrimPrefix(err.Error(), "yaml: ")
 	if m := yamlLine.FindStringSubmatch(problem); m != nil {
 		line, _ = strconv.Atoi(m[1])
 		problem = m[2]
 	}
-	r.faultAt(max(1, line), 1, "", "", "not readable as YAML: "+problem)
+	problem = "not readable as YAML: " + withoutQuotes(problem)
+	lines := bytes.SplitAfter(data, []byte("\n"))
+	for i, l := range lines {
+		if at := bareVariable.FindIndex(l); at != nil {
+			r.faultAt(i+1, at[1]-1, "", "", problem+`; inside of { } or [ ] a variable is written in quotes: "${NAME}"`)
+			return
+		}
+	}
+	if n := readableLines(lines); n >= 0 {
+		line = n + 1
+	}
+	r.faultAt(max(1, line), 1, "", "", problem)
+}
+
+// bareVariable is a variable without quotes where a brace has a meaning of its own.
+var bareVariable = regexp.MustCompile(`[\[{,](\s*[A-Za-z_]+:)?\s*\$\{`)
+
+// readableLines returns how many lines from the top are YAML by themselves; -1 where
+// there are too many to try.
+func readableLines(lines [][]byte) int {
+	const most = 500
+	if len(lines) > most {
+		return -1
+	}
+	for n := len(lines) - 1; n > 0; n-- {
+		var y yaml.Node
+		if err := yaml.Unmarshal(bytes.Join(lines[:n], nil), &y); err == nil {
+			return n
+		}
+	}
+	return 0
 }
 
 func (r *reader) faultAt(line, col int, path, text, problem string) {
@@ -148,7 +180,7 @@ func (r *reader) node(y *yaml.Node, path string, depth int) *node {
 		return r.node(y.Content[0], path, depth+1)
 	case yaml.AliasNode:
 		if y.Alias == nil || r.open[y.Alias] {
-			r.faultAt(y.Line, y.Column, path, "*"+y.Value, "an alias inside of what it stands for")
+			r.faultAt(y.Line, y.Column, path, "", "an alias inside of what it stands for")
 			return n
 		}
 		r.open[y.Alias] = true
@@ -186,11 +218,11 @@ func (r *reader) mapping(n *node, y *yaml.Node, path string, depth int) {
 			continue
 		}
 		if first := seen[k.Value]; first != nil {
-			r.faultAt(k.Line, k.Column, joinPath(path, k.Value), k.Value, fmt.Sprintf("there already, in line %d: want each field once", first.line))
+			r.faultAt(k.Line, k.Column, joinPath(path, orHidden(masked(k.Value))), masked(k.Value), fmt.Sprintf("there already, in line %d: want each field once", first.line))
 			continue
 		}
 		seen[k.Value] = at
-		n.pairs = append(n.pairs, pair{k.Value, at, r.node(v, joinPath(path, k.Value), depth+1)})
+		n.pairs = append(n.pairs, pair{k.Value, at, r.node(v, joinPath(path, orHidden(masked(k.Value))), depth+1)})
 	}
 	for _, m := range merged {
 		for _, p := range m.pairs {
@@ -220,22 +252,25 @@ func (r *reader) merge(v *yaml.Node, path string, depth int) []*node {
 
 func (r *reader) scalar(n *node, y *yaml.Node, path string) {
 	n.raw, n.text = y.Value, y.Value
-	switch y.ShortTag() {
+	switch tag := y.ShortTag(); tag {
 	case "!!null":
 		return
 	case "!!int":
 		n.kind = intNode
+		if otherBase.MatchString(y.Value) {
+			r.faultAt(y.Line, y.Column, path, y.Value, "YAML takes this for another number than it reads like: write it in decimal, without a zero in front")
+			n.fail()
+		}
 	case "!!float":
 		n.kind = floatNode
 	case "!!bool":
 		n.kind = boolNode
-	default:
+	case "!!str", "!!timestamp":
 		n.kind = textNode
 		text, problem := expand(y.Value, r.env)
 		if problem != "" {
-			r.faultAt(y.Line, y.Column, path, y.Value, problem)
-			n.kind = nullNode // nothing more can be said of it
-			n.text, n.raw = "", "\x00"
+			r.faultAt(y.Line, y.Column, path, masked(y.Value), problem)
+			n.fail()
 			return
 		}
 		n.text = text
@@ -245,8 +280,17 @@ func (r *reader) scalar(n *node, y *yaml.Node, path string) {
 				Problem: "taken as it stands: a variable is written ${" + y.Value[1:] + "}, and $$" + y.Value[1:] + " says that none is meant",
 			})
 		}
+	default:
+		r.faultAt(y.Line, y.Column, path, "", "a YAML tag that means nothing here: "+tag)
+		n.fail()
 	}
 }
+
+// otherBase is a number that is octal, hexadecimal or binary.
+var otherBase = regexp.MustCompile(`^[+-]?0[0-9_xXoObB]`)
+
+// fail marks a node of which nothing more can be said.
+func (n *node) fail() { n.kind, n.text, n.raw = nullNode, "", "\x00" }
 
 // failed reports whether the node was at fault already.
 func (n *node) failed() bool { return n.kind == nullNode && n.raw == "\x00" }

@@ -9,10 +9,10 @@ func (d *decoder) overrides(root *node, o Options) {
 	for _, set := range o.Set {
 		path, value, ok := strings.Cut(set, "=")
 		r := &reader{file: "--set", env: o.Env}
-		if ok {
+		if ok && masked(path) != "" {
 			r.file += " " + path
 		}
-		at := &node{file: r.file, kind: textNode, text: path, raw: path}
+		at := &node{file: r.file, kind: textNode, text: masked(path), raw: masked(path)}
 		if !ok || path == "" {
 			// Not quoted: it may be a value, and that a secret.
 			d.fault(at, "", "", "want PATH=VALUE, such as products.refresh.policy=swr")
@@ -49,7 +49,7 @@ func (d *decoder) override(n *node, path string, at, value *node) {
 			return
 		case n.kind == listNode:
 			if next = tierNamed(n, key); next == nil || !more {
-				d.fault(at, at.text, "", "there is no tier "+key+" of which a field could be set")
+				d.fault(at, at.text, "", "there is no tier "+masked(key)+" of which a field could be set").Meant = nearest(key, n.names(), nil)
 				return
 			}
 		case n.kind != mapNode:
@@ -59,7 +59,7 @@ func (d *decoder) override(n *node, path string, at, value *node) {
 			n.put(key, at, value)
 			return
 		case next == nil && first:
-			d.fault(at, at.text, "", "there is no cache "+key)
+			d.fault(at, at.text, "", "there is no cache "+masked(key)).Meant = nearest(key, n.names(), nil)
 			return
 		case next == nil:
 			next = &node{kind: mapNode, file: at.file}
@@ -76,7 +76,17 @@ func (n *node) step(path string) (key, rest string, more bool) {
 	if n == nil {
 		return key, rest, more
 	}
-	names := make([]string, 0, len(n.pairs)+len(n.items))
+	for _, name := range n.names() {
+		if after, ok := strings.CutPrefix(path, name+"."); ok && len(name) > len(key) {
+			key, rest, more = name, after, true
+		}
+	}
+	return key, rest, more
+}
+
+// names returns the keys of a mapping, or the names of a list's tiers.
+func (n *node) names() []string {
+	var names []string
 	for _, p := range n.pairs {
 		names = append(names, p.key)
 	}
@@ -85,12 +95,7 @@ func (n *node) step(path string) (key, rest string, more bool) {
 			names = append(names, c.text)
 		}
 	}
-	for _, name := range names {
-		if after, ok := strings.CutPrefix(path, name+"."); ok && len(name) > len(key) {
-			key, rest, more = name, after, true
-		}
-	}
-	return key, rest, more
+	return names
 }
 
 // put sets a key of a mapping.

@@ -24,6 +24,9 @@ func (p Params) Decode(into any) error {
 	if p.n == nil {
 		return nil
 	}
+	if p.n.kind != mapNode && p.n.kind != nullNode {
+		return errors.New("options: want a mapping")
+	}
 	data, err := yaml.Marshal(p.n.plain())
 	if err != nil {
 		return errors.New("options: not readable")
@@ -54,6 +57,15 @@ func (n *node) plain() any {
 		}
 		return l
 	case textNode:
+		if n.hasVariable() { // which may hold a number as well
+			var v any
+			if err := yaml.Unmarshal([]byte(n.text), &v); err == nil {
+				switch v.(type) {
+				case int, int64, uint64, float64, bool:
+					return v
+				}
+			}
+		}
 		return n.text
 	case boolNode:
 		return strings.EqualFold(n.text, "true")
@@ -88,8 +100,11 @@ func withoutValues(err error) string {
 			line = m[2]
 		}
 		if strings.HasPrefix(line, "cannot unmarshal") {
-			_, into, _ := strings.Cut(line, "` into ")
+			_, into, _ := strings.Cut(line, " into ")
 			line = "a value that is no " + into
+			if strings.Contains(into, "struct") || into == "" {
+				line = "a value of another kind than is wanted"
+			}
 		}
 		all = append(all, line)
 	}

@@ -23,6 +23,12 @@ type Options struct {
 	Set []string
 }
 
+// String tells how many fields are set, and not to what: that may be secret.
+func (o Options) String() string { return fmt.Sprintf("config options with %d fields set", len(o.Set)) }
+
+// GoString is String, for %#v.
+func (o Options) GoString() string { return o.String() }
+
 // Document is a document in which nothing is wrong. It does not change.
 type Document struct {
 	spec     documentSpec

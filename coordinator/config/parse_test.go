@@ -103,20 +103,20 @@ func TestFaults(t *testing.T) {
 		{"space in a size", small("backend: ristretto, capacity: 256 MiB", goodLife, ""), []string{`"256 MiB": want`}},
 		{"negative ttl", small(goodTier, "ttl: -5m", ""), []string{`"-5m": want a time`}},
 		{"zero ttl", small(goodTier, "ttl: 0s", ""), []string{`"0s": zero makes no sense`}},
-		{"endless overflow", small(goodTier, "ttl: 999999999h", ""), []string{"longer than 292 years"}},
-		{"days overflow", small(goodTier, "ttl: 999999999d", ""), []string{"longer than 292 years"}},
+		{"endless overflow", small(goodTier, "ttl: 999999999h", ""), []string{`"999999999h": want a time`}},
+		{"days overflow", small(goodTier, "ttl: 999999999d", ""), []string{`"999999999d": want a time`}},
 		{"negative capacity", small("backend: lru, capacity: -1", goodLife, ""), []string{`"-1": want a number of entries`}},
 		{"zero capacity", small("backend: lru, capacity: 0", goodLife, ""), []string{`"0": want a number of entries`}},
-		{"zero bytes", small("backend: ristretto, capacity: 0MiB", goodLife, ""), []string{"less than a byte"}},
+		{"zero bytes", small("backend: ristretto, capacity: 0MiB", goodLife, ""), []string{`"0MiB": want a number of entries`}},
 		{"fraction of an entry", small("backend: lru, capacity: 1.5", goodLife, ""), []string{`"1.5": want a number of entries`}},
 		{"capacity missing", small("backend: lru", goodLife, ""), []string{"4:9:|caches.c.tiers.l1.capacity: is missing"}},
 		{"zero flights", small(goodTier, goodLife, "    limits: {flights: 0}\n"), []string{`caches.c.limits.flights: "0": want a whole number of at least 1`}},
 		{"negative background", small(goodTier, goodLife, "    limits: {background: -4}\n"), []string{`"-4": want a whole number`}},
 		{"zero load timeout", small(goodTier, goodLife, "    limits: {load_timeout: 0s}\n"), []string{"zero makes no sense"}},
 		{"jitter of ten", small(goodTier, "ttl: 5m, jitter: 10", ""), []string{`"10": want a share such as 10%`}},
-		{"jitter of 150 %", small(goodTier, "ttl: 5m, jitter: 150%, stale_while_revalidate: 1s", ""), []string{`"150%": a jitter of all`}},
+		{"jitter of 150 %", small(goodTier, "ttl: 5m, jitter: 150%, stale_while_revalidate: 1s", ""), []string{`"150%": want a share`}},
 		{"jitter of 1.5", small(goodTier, "ttl: 5m, jitter: 1.5, stale_while_revalidate: 1s", ""), []string{`"1.5": want a share`}},
-		{"jitter of 1", small(goodTier, "ttl: 5m, jitter: 1", ""), []string{`"1": a jitter of all`}},
+		{"jitter of 1", small(goodTier, "ttl: 5m, jitter: 1", ""), []string{`"1": want a share`}},
 		{"beta of zero", small(goodTier, goodLife, "    refresh: {policy: xfetch, beta: 0}\n"), []string{"want a number above 0"}},
 		{"beta is text", small(goodTier, goodLife, "    refresh: {policy: xfetch, beta: often}\n"), []string{`"often": want a number above 0`}},
 		{"a value of nothing", small(goodTier+", ttl: ", goodLife, ""), []string{"there is nothing here: want a time"}},
@@ -136,8 +136,8 @@ func TestFaults(t *testing.T) {
 		{"options of nobody", small(goodTier+", options: {a: 1}", goodLife, ""), []string{"options|has no such field"}},
 		{"url missing", small("backend: redis", goodLife, ""), []string{"caches.c.tiers.l1.url: is missing"}},
 		{"servers missing", small("backend: memcached", goodLife, ""), []string{"caches.c.tiers.l1.servers: is missing"}},
-		{"server without a port", small("backend: memcached, servers: [cache-1]", goodLife, ""), []string{"a server without its port"}},
-		{"server twice", small("backend: memcached, servers: ['a:1', 'a:1']", goodLife, ""), []string{"names one server twice"}},
+		{"server without a port", small("backend: memcached, servers: [cache-1]", goodLife, ""), []string{`servers[0]: "cache-1": want host:port`}},
+		{"server twice", small("backend: memcached, servers: ['a:1', 'a:1']", goodLife, ""), []string{`servers[1]: "a:1": is there already`}},
 		{"memcached prefix", small("backend: memcached, servers: ['a:1'], prefix: 'a b'", goodLife, ""), []string{"memcached takes no such prefix"}},
 		{"url of http", small("backend: redis, url: 'http://a'", goodLife, ""), []string{"not a URL of Redis"}},
 		{"url without a host", small("backend: redis, url: 'redis:///1'", goodLife, ""), []string{"without a host"}},
@@ -157,24 +157,42 @@ func TestFaults(t *testing.T) {
 		{"swr without a window", small(goodTier, goodLife, "    refresh: {policy: swr}\n"), []string{"needs lifetime.stale_while_revalidate"}},
 		{"absent longer than there", small(goodTier, "ttl: 5m, absent: 10m", ""), []string{`"10m": longer than ttl, 5m`}},
 		{"jitter of for ever", small(goodTier, "ttl: forever, jitter: 10%", ""), []string{"a ttl of forever does not vary"}},
-		{"for ever where not", small(goodTier+", ttl: forever", goodLife, ""), []string{"cannot be for ever here"}},
-		{"backoff", small(goodTier, goodLife, "    backoff: {initial: 10s, max: 1s}\n"), []string{"longer than max, 1s"}},
+		{"for ever where not", small(goodTier+", ttl: forever", goodLife, ""), []string{`"forever": want a time`}},
+		{"backoff", small(goodTier, goodLife, "    backoff: {initial: 10s, max: 1s}\n"), []string{"c.backoff.max|below Initial 10s"}},
 		{"options of our policy", small(goodTier, goodLife, "    refresh: {policy: fixed, options: {a: 1}}\n"), []string{"options|are for registered policies"}},
 
 		{"variable unset", small(goodTier, "ttl: '${NOPE}'", ""), []string{`"${NOPE}": the variable NOPE is not set|${NOPE:-default}`}},
 		{"no braces", small(goodTier, "ttl: $TTL", ""), []string{`"$TTL": want a time`}},
-		{"a name with a dash", small(goodTier, "ttl: '${T-TL}'", ""), []string{`"${T-TL}": not ${NAME}|$$`}},
-		{"braces without an end", small(goodTier, "ttl: '${TTL'", ""), []string{`"${TTL": not ${NAME}`}},
+		{"a name with a dash", small(goodTier, "ttl: '${T-TL}'", ""), []string{`ttl: not ${NAME}|$$`}},
+		{"braces without an end", small(goodTier, "ttl: '${TTL'", ""), []string{`ttl: not ${NAME}`}},
 		{"C85: a number in quotes", small(goodTier, "ttl: '5'", ""), []string{`"5": a bare number`}},
 		{"C85: a number of a variable", small(goodTier, "ttl: '${ROOM}'", ""), []string{`"${ROOM}": a bare number`}},
-		{"C85: nothing in quotes", small(goodTier, "ttl: ''", ""), []string{`caches.c.lifetime.ttl: want a time`}},
+		{"C85: nothing in quotes", small(goodTier, "ttl: ''", ""), []string{`caches.c.lifetime.ttl: there is nothing here: want a time`}},
 		{"C85: zero", small(goodTier, "ttl: 0", ""), []string{`"0": a bare number`}},
 		{"C85: minus one", small(goodTier, "ttl: -1", ""), []string{`"-1": a bare number`}},
 		{"C85: an exponent", small(goodTier, "ttl: 1e3", ""), []string{`"1e3": a bare number`}},
-		{"variable at fault", small("backend: lru, capacity: '${EVIL}'", goodLife, ""), []string{`"${EVIL}": want a number of entries`}},
+		{"variable at fault", small("backend: lru, capacity: '${EVIL}'", goodLife, ""), []string{`"${EVIL}": it holds a line break|want a number of entries`}},
 		{"key too short", small("backend: memcached, servers: ['a:1'], encryption: {key: c2hvcnQ=}", goodLife, ""), []string{"not a key: want 32 bytes as base64 or hex"}},
 		{"no key", small("backend: memcached, servers: ['a:1'], encryption: {}", goodLife, ""), []string{"want key, or keys"}},
-		{"key and keys", small("backend: memcached, servers: ['a:1'], encryption: {key: '${CACHE_KEY}', keys: ['${CACHE_KEY}']}", goodLife, ""), []string{"one key twice", "both key and keys"}},
+		{"key and keys", small("backend: memcached, servers: ['a:1'], encryption: {key: '${CACHE_KEY}', keys: ['${CACHE_KEY}']}", goodLife, ""), []string{"both key and keys", "is there already"}},
+
+		{"octal", small("backend: lru, capacity: 0100", goodLife, ""), []string{`"0100": YAML takes this for another number`}},
+		{"hexadecimal", small(goodTier, goodLife, "    limits: {flights: 0x10}\n"), []string{`"0x10": YAML takes this`}},
+		{"a tag", small("backend: lru, capacity: !foo 5", goodLife, ""), []string{"a YAML tag that means nothing here: !foo"}},
+		{"a variable in braces", "caches:\n  c:\n    tiers: [{name: l1, backend: lru, capacity: 1}]\n    lifetime: {ttl: ${TTL}, jitter: 1%}\n", []string{`4:21:|in quotes: "${NAME}"`}},
+		{"indentation", whole + "   broken: 1\n", []string{"17:1:|not readable as YAML"}},
+		{"Redis shorter than the lifetime of l1", "caches:\n  c:\n    tiers:\n      - {name: l1, backend: lru, capacity: 1}\n      - {name: l3, backend: redis, prefix: 'a:', url: 'redis://h', ttl: 10s}\n    lifetime: {ttl: 5m}\n", []string{"shorter than what l1 above it keeps"}},
+		{"Redis longer than any life", "caches:\n  c:\n    tiers:\n      - {name: l3, backend: redis, prefix: 'a:', url: 'redis://h', ttl: 2h}\n    lifetime: {ttl: 5m, stale_if_error: 1h}\n", []string{"longer than any entry lives"}},
+		{"one place by two names", "caches:\n  a:\n    tiers: [{name: l3, backend: redis, url: 'redis://h', prefix: 'p:'}]\n    lifetime: {ttl: 1m}\n  b:\n    tiers: [{name: l3, backend: redis, url: 'redis://H:6379/0?pool_size=3', prefix: 'p:'}]\n    lifetime: {ttl: 1m}\n", []string{"caches.b.tiers.l3.prefix|caches.a.tiers.l3"}},
+		{"one of the servers", "caches:\n  a:\n    tiers: [{name: l3, backend: memcached, servers: ['h:1', 'g:1']}]\n    lifetime: {ttl: 1m}\n  b:\n    tiers: [{name: l3, backend: memcached, servers: ['g:1']}]\n    lifetime: {ttl: 1m}\n", []string{"caches.b.tiers.l3.prefix"}},
+		{"a database by name", small("backend: redis, url: 'redis://h/abc'", goodLife, ""), []string{"caches.c.tiers.l1.url: redis: invalid database number"}},
+		{"an odd parameter", small("backend: redis, url: 'redis://h?foo=1'", goodLife, ""), []string{"caches.c.tiers.l1.url: "}},
+		{"a value for memcached", small("backend: memcached, servers: ['a:1'], max_value_size: 1TiB", goodLife, ""), []string{"max_value_size|want at most 1GiB"}},
+		{"a backoff below the default", small(goodTier, goodLife, "    backoff: {max: 100ms}\n"), []string{"caches.c.backoff.max|Initial 250ms"}},
+		{"a cost that is never kept", small("backend: otter, capacity: 8GiB, cost: 5GiB", goodLife, ""), []string{"keeps no entry of 4GiB or more"}},
+		{"one fault, not two", small(goodTier, "ttl: 5m, stale_while_revalidate: 30", "    refresh: {policy: swr}\n"), []string{`stale_while_revalidate: "30": a bare number`}},
+		{"a control character", small(goodTier+", \"a\\nb\\e[31m\": 1", goodLife, ""), []string{"caches.c.tiers.l1.a b [31m|no such field"}},
+		{"a compression that is not there", small(goodTier+", compresion: s2", goodLife, ""), []string{"no such field here: want one of name, backend, eviction, capacity, cost, ttl"}},
 
 		{"all at once", small("backend: lru, capacity: 0, ttl: 5", "ttl: 5, jiter: 3%", "    refresh: {policy: swrr}\n    limts: {}\n"), []string{
 			`4:|capacity: "0"`, `4:|ttl: "5"`, `5:|lifetime.ttl: "5"`, `5:|"jiter"|jitter`, `6:|"swrr"|did you mean swr?`, `7:5:|"limts"|limits`,
@@ -270,6 +288,9 @@ func TestWarnings(t *testing.T) {
 		{"no braces", small("backend: memcached, servers: ['a:1'], prefix: $PREFIX", "ttl: 5m, jitter: 1%, stale_if_error: 1m", ""), "caches.c.tiers[0].prefix"},
 		{"no prefix", fmt.Sprintf(remote, ", ttl: 10s", ""), "caches.c.tiers.l3.prefix"},
 		{"a beta of no use", small(goodTier, "ttl: 5m, stale_if_error: 1m", "    refresh: {policy: fixed, beta: 2}\n"), "caches.c.refresh.beta"},
+		{"no tier keeps what is stale", small(goodTier+", ttl: 5m", "ttl: 5m, stale_if_error: 1h", ""), "caches.c.tiers"},
+		{"a window under fixed", small(goodTier, "ttl: 5m, stale_while_revalidate: 30s", "    refresh: {policy: fixed}\n"), "caches.c.lifetime.stale_while_revalidate"},
+		{"min_size alone", small("backend: memcached, servers: ['a:1'], min_size: 1KiB", "ttl: 5m, jitter: 1%, stale_if_error: 1m", ""), "caches.c.tiers.l1.min_size"},
 		{"a smaller tier below", "caches:\n  c:\n    tiers: [{name: l1, backend: lru, capacity: 10}, {name: l2, backend: sieve, capacity: 10}]\n    lifetime: {ttl: 5m, stale_if_error: 1m}\n", "caches.c.tiers.l2.capacity"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -327,6 +348,43 @@ func TestSet(t *testing.T) {
 		if _, err := parse(t, whole, set); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--set") {
 			t.Errorf("--set %s: got %v, want a fault with --set and %q", set, err, want)
 		}
+	}
+}
+
+// A slip near a secret does not show it.
+func TestSlipsHideSecrets(t *testing.T) {
+	const hidden = "hunter2secret"
+	tier3 := func(fields string) string { return small(fields, goodLife, "") }
+	for _, text := range []string{
+		tier3("backend: redis, url: 'redis://u:hunter2secret@${UNSET_HOST}:1'"),
+		tier3("backend: redis, url: 'redis://u:pa${x-y}hunter2secret@h'"),
+		tier3(`backend: redis, url: "${NLHOST:-redis://u:hunter2secret@h}\n"`),
+		tier3("backend: redis, url: hunter2secret"),
+		tier3("backend: redis, url: [hunter2secret]"),
+		tier3("backend: redis, url:redis://u:hunter2secret@h:1"),
+		tier3("backend: redis, url: *hunter2secret"),
+		tier3("backend: 'redis://u:hunter2secret@h'"),
+		tier3("backend: memcached, servers: 'redis://u:hunter2secret@h'"),
+		tier3("backend: memcached, servers: ['redis://u:hunter2secret@h']"),
+		tier3("backend: memcached, servers: ['a:1'], encryption: {key: 'hunter2secret${UNSET}'}"),
+		tier3("backend: memcached, servers: ['a:1'], encryption: {keys: hunter2secret}"),
+		tier3("backend: memcached, servers: ['a:1'], encryption: {keys: [hunter2secret, true]}"),
+		tier3("backend: memcached, servers: ['a:1'], encryption: {hunter2secret}"),
+		tier3("backend: memcached, servers: ['a:1'], encryption: hunter2secret"),
+	} {
+		_, err := parse(t, text)
+		if err == nil || strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err), hidden) {
+			t.Errorf("%s\ngot %v, want faults that do not show the secret", text, err)
+		}
+	}
+	for _, set := range []string{"products.tiers.l3.url=redis://u:hunter2secret@${X}", "redis://u:hunter2secret@h=x", "products.redis://hunter2secret@h.x=5"} {
+		if _, err := parse(t, whole, set); err == nil || strings.Contains(err.Error(), hidden) {
+			t.Errorf("--set %s: got %v", set, err)
+		}
+	}
+	o := config.Options{Set: []string{"a.b=hunter2secret"}}
+	if s := fmt.Sprintf("%v %+v %#v", o, o, o); strings.Contains(s, hidden) {
+		t.Errorf("options show %q", s)
 	}
 }
 

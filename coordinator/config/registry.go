@@ -222,6 +222,13 @@ func (r *Registry) isRegistered(backend string) bool {
 	return k == ofBytes || k == ofEntries || k == inMemory && len(r.rooms) > 0
 }
 
+// isBuiltInEviction reports whether an eviction is Terrace's own.
+func (r *Registry) isBuiltInEviction(name string) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.evictions[name]
+}
+
 func (r *Registry) policy(name string) PolicyFunc {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

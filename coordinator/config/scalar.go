@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -14,8 +13,8 @@ import (
 type scalar interface {
 	// shape returns how it may be written.
 	shape(f *field, r *Registry) shape
-	// set takes a node of that shape, and returns what is wrong with it all the same.
-	set(n *node, f *field) (problem string)
+	// set takes a node of that shape.
+	set(n *node, f *field)
 	// show returns the value as it can be shown to anybody, and compared with another.
 	show() string
 }
@@ -26,28 +25,31 @@ type duration struct {
 	given bool
 }
 
-var durationPattern = pattern(`^([0-9]{1,9}(\.[0-9]{1,9})?(ns|us|µs|ms|s|m|h|d))+$|^forever$`)
+// The units come in order, each once, and with so few digits that no sum overflows.
+const durationForm = `([0-9]{1,4}(\.[0-9]{1,3})?d)?([0-9]{1,6}(\.[0-9]{1,6})?h)?([0-9]{1,7}(\.[0-9]{1,6})?m)?` +
+	`([0-9]{1,9}(\.[0-9]{1,9})?s)?([0-9]{1,9}(\.[0-9]{1,6})?ms)?([0-9]{1,9}(\.[0-9]{1,3})?(us|µs))?([0-9]{1,9}ns)?`
+
+var (
+	durationPattern   = pattern(`^` + durationForm + `$`)
+	durationOrForever = pattern(`^` + durationForm + `$|^forever$`)
+	noTime            = pattern(`^$`)
+	zeroTime          = pattern(`^([0.]+(ns|us|µs|ms|s|m|h|d))*$`)
+)
 
 func (d *duration) shape(f *field, _ *Registry) shape {
-	want := "a time with its unit (ns, us, ms, s, m, h, d), such as " + f.example("30s")
+	s := shape{text: durationPattern, textNot: zeroTime, want: "a time with its unit (d, h, m, s, ms, us, ns), such as " + f.example("30s")}
 	if f.forever {
-		want += `, or "forever"`
+		s.text = durationOrForever
+		s.want += `, or "forever"`
 	}
-	return shape{text: durationPattern, want: want}
+	if f.zero {
+		s.textNot = noTime
+	}
+	return s
 }
 
-func (d *duration) set(n *node, f *field) string {
-	v, err := parseDuration(n.text)
-	switch {
-	case err != nil:
-		return err.Error()
-	case v == policy.Forever && !f.forever:
-		return "cannot be for ever here: want a time, such as " + f.example("30s")
-	case v == 0 && !f.zero:
-		return "zero makes no sense here: want more, or leave the field out"
-	}
-	d.Duration, d.given = v, true
-	return ""
+func (d *duration) set(n *node, _ *field) {
+	d.Duration, d.given = parseDuration(n.text), true
 }
 
 func (d *duration) show() string {
@@ -71,29 +73,18 @@ func showDuration(d time.Duration) string {
 	return s
 }
 
-// parseDuration reads what durationPattern takes: Go's own form, with days.
-func parseDuration(text string) (time.Duration, error) {
+// parseDuration reads what durationPattern takes: Go's own form, with days before it.
+func parseDuration(text string) time.Duration {
 	if text == "forever" {
-		return policy.Forever, nil
+		return policy.Forever
 	}
 	days := time.Duration(0)
-	rest := text
 	if before, after, ok := strings.Cut(text, "d"); ok {
-		// Days lead, as in 1d12h; elsewhere Go's own parser refuses them.
-		n, err := strconv.ParseFloat(before, 64)
-		if err != nil || n*24 > float64(math.MaxInt64/int64(time.Hour)) {
-			return 0, fmt.Errorf("not a time, or longer than 292 years: days come first, as in 1d12h")
-		}
-		days, rest = time.Duration(n*float64(24*time.Hour)), after
+		n, _ := strconv.ParseFloat(before, 64)
+		days, text = time.Duration(n*float64(24*time.Hour)), after
 	}
-	if rest == "" {
-		return days, nil
-	}
-	d, err := time.ParseDuration(rest)
-	if err != nil || days+d < 0 {
-		return 0, fmt.Errorf("not a time, or longer than 292 years: days come first, as in 1d12h")
-	}
-	return days + d, nil
+	d, _ := time.ParseDuration(text) // what is empty is zero
+	return days + d
 }
 
 // count is a whole number.
@@ -102,37 +93,24 @@ type count struct {
 	given bool
 }
 
-const mostCount = 1_000_000_000_000
+const mostCount = 999_999_999_999
 
-var countPattern = pattern(`^[0-9][0-9_]{0,14}$`)
+var countPattern = pattern(`^[1-9](_?[0-9]){0,11}$`)
 
 func (c *count) shape(f *field, _ *Registry) shape {
 	return shape{integer: &[2]int64{1, mostCount}, text: countPattern, want: "a whole number of at least 1, such as " + f.example("64")}
 }
 
-func (c *count) set(n *node, _ *field) string {
-	v, problem := wholeNumber(n)
-	if problem != "" {
-		return problem
-	}
-	c.n, c.given = v, true
-	return ""
-}
+func (c *count) set(n *node, _ *field) { c.n, c.given = wholeNumber(n), true }
 
-// wholeNumber returns the number of a node, of at least 1.
-func wholeNumber(n *node) (int64, string) {
-	v, err := strconv.ParseInt(strings.ReplaceAll(n.text, "_", ""), 10, 64)
+// wholeNumber returns the number of a node that is one.
+func wholeNumber(n *node) int64 {
 	if n.kind != textNode {
 		i, _ := n.integer()
-		v, err = i.Int64(), nil
+		return i.Int64()
 	}
-	switch {
-	case err != nil || v > mostCount:
-		return 0, fmt.Sprintf("too large: want at most %d", int64(mostCount))
-	case v < 1:
-		return 0, "zero makes no sense here: want at least 1"
-	}
-	return v, ""
+	v, _ := strconv.ParseInt(strings.ReplaceAll(n.text, "_", ""), 10, 64)
+	return v
 }
 
 func (c *count) show() string {
@@ -157,7 +135,14 @@ type size struct {
 	given bool
 }
 
-var sizePattern = pattern(`^[0-9]{1,12}(\.[0-9]{1,6})?(B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB)$`)
+// With so few digits that no size overflows, and none is less than a byte.
+const sizeForm = `[1-9][0-9]{0,14}B|` +
+	`([1-9][0-9]{0,11}(\.[0-9]{1,3})?|0\.[0-9]{0,2}[1-9])(kB|KB|KiB)|` +
+	`([1-9][0-9]{0,8}(\.[0-9]{1,6})?|0\.[0-9]{0,5}[1-9])(MB|MiB)|` +
+	`([1-9][0-9]{0,5}(\.[0-9]{1,9})?|0\.[0-9]{0,8}[1-9])(GB|GiB)|` +
+	`([1-9][0-9]{0,3}(\.[0-9]{1,9})?|0\.[0-9]{0,8}[1-9])(TB|TiB)`
+
+var sizePattern = pattern(`^(` + sizeForm + `)$`)
 
 var sizeUnits = map[string]float64{
 	"B": 1, "kB": 1e3, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12,
@@ -168,26 +153,12 @@ func (s *size) shape(f *field, _ *Registry) shape {
 	return shape{text: sizePattern, want: "a size with its unit (B, KiB, MiB, GiB, TiB, or kB, MB, GB, TB), such as " + f.example("1KiB")}
 }
 
-func (s *size) set(n *node, _ *field) string {
-	v, problem := parseSize(n.text)
-	if problem != "" {
-		return problem
-	}
-	s.n, s.given = v, true
-	return ""
-}
+func (s *size) set(n *node, _ *field) { s.n, s.given = parseSize(n.text), true }
 
-func parseSize(text string) (int64, string) {
+func parseSize(text string) int64 {
 	number := strings.TrimRight(text, "BkKMGTi")
-	f, err := strconv.ParseFloat(number, 64)
-	bytes := f * sizeUnits[text[len(number):]]
-	switch {
-	case err != nil || bytes > 1<<60:
-		return 0, "larger than any memory"
-	case bytes < 1:
-		return 0, "less than a byte: want more"
-	}
-	return int64(bytes), ""
+	f, _ := strconv.ParseFloat(number, 64)
+	return int64(f * sizeUnits[text[len(number):]])
 }
 
 func (s *size) show() string {
@@ -211,7 +182,7 @@ type capacity struct {
 	entries, bytes int64 // one of them, or none
 }
 
-var capacityPattern = pattern(`^[0-9][0-9_]{0,14}$|` + sizePattern)
+var capacityPattern = pattern(`^[1-9](_?[0-9]){0,11}$|^(` + sizeForm + `)$`)
 
 func (c *capacity) shape(f *field, _ *Registry) shape {
 	return shape{
@@ -220,13 +191,12 @@ func (c *capacity) shape(f *field, _ *Registry) shape {
 	}
 }
 
-func (c *capacity) set(n *node, _ *field) (problem string) {
+func (c *capacity) set(n *node, _ *field) {
 	if n.kind == textNode && compiled[sizePattern].MatchString(n.text) {
-		c.bytes, problem = parseSize(n.text)
+		c.bytes = parseSize(n.text)
 	} else {
-		c.entries, problem = wholeNumber(n)
+		c.entries = wholeNumber(n)
 	}
-	return problem
 }
 
 func (c *capacity) show() string {
@@ -251,15 +221,18 @@ type share struct {
 	given bool
 }
 
-var sharePattern = pattern(`^[0-9]{1,3}(\.[0-9]{1,6})?%$|^0(\.[0-9]{1,9})?$`)
+var sharePattern = pattern(`^[0-9]{1,2}(\.[0-9]{1,6})?%$|^0(\.[0-9]{1,9})?$`)
 
 func (s *share) shape(f *field, _ *Registry) shape {
-	return shape{number: &[2]float64{0, 1}, text: sharePattern, want: "a share such as " + f.example("10%") + ", or 0.1 for the same; less than 100%"}
+	return shape{
+		number: &[2]float64{0, 1}, open: [2]bool{false, true}, text: sharePattern,
+		want: "a share such as " + f.example("10%") + ", or 0.1 for the same; less than 100%, with which entries would die at birth",
+	}
 }
 
-func (s *share) set(n *node, _ *field) string {
-	var v float64
-	if percent, ok := strings.CutSuffix(n.text, "%"); ok && n.kind == textNode {
+func (s *share) set(n *node, _ *field) {
+	v := 0.0
+	if percent, ok := strings.CutSuffix(n.text, "%"); ok {
 		v, _ = strconv.ParseFloat(percent, 64)
 		v /= 100
 	} else if n.kind == textNode {
@@ -267,11 +240,7 @@ func (s *share) set(n *node, _ *field) string {
 	} else {
 		v, _ = n.float()
 	}
-	if v >= 1 {
-		return "a jitter of all of it or more would let entries die at birth: want less than 100%"
-	}
 	s.f, s.given = v, true
-	return ""
 }
 
 func (s *share) show() string {
@@ -281,31 +250,28 @@ func (s *share) show() string {
 	return strconv.FormatFloat(100*s.f, 'g', 6, 64) + "%"
 }
 
-// factor is a number of at least zero.
+// factor is a number above zero.
 type factor struct {
 	f     float64
 	given bool
 }
 
-var factorPattern = pattern(`^[0-9]{1,3}(\.[0-9]{1,9})?$`)
+var factorPattern = pattern(`^(0\.[0-9]{0,8}[1-9]|[1-9][0-9]{0,2}(\.[0-9]{1,9})?)$`)
 
 func (x *factor) shape(f *field, _ *Registry) shape {
-	return shape{number: &[2]float64{0, 1000}, text: factorPattern, want: "a number above 0 and up to 1000, such as " + f.example("1")}
+	return shape{
+		number: &[2]float64{0, 1000}, open: [2]bool{true, false}, text: factorPattern,
+		want: "a number above 0 and up to 1000, such as " + f.example("1"),
+	}
 }
 
-func (x *factor) set(n *node, _ *field) string {
-	v, err := strconv.ParseFloat(n.text, 64)
-	if n.kind != textNode {
-		var ok bool
-		if v, ok = n.float(); ok {
-			err = nil
-		}
+func (x *factor) set(n *node, _ *field) {
+	if n.kind == textNode {
+		x.f, _ = strconv.ParseFloat(n.text, 64)
+	} else {
+		x.f, _ = n.float()
 	}
-	if err != nil || v <= 0 {
-		return "want a number above 0"
-	}
-	x.f, x.given = v, true
-	return ""
+	x.given = true
 }
 
 func (x *factor) show() string {
@@ -324,10 +290,7 @@ func (t *text) shape(f *field, _ *Registry) shape {
 	return shape{text: textPattern, want: "text, such as " + f.example("products:")}
 }
 
-func (t *text) set(n *node, _ *field) string {
-	*t = text(n.text)
-	return ""
-}
+func (t *text) set(n *node, _ *field) { *t = text(n.text) }
 
 func (t *text) show() string { return string(*t) }
 
@@ -340,10 +303,7 @@ func (*name) shape(f *field, _ *Registry) shape {
 	return shape{text: namePattern, want: "a name of letters, digits, _ . and -, which begins with a letter, such as " + f.example("l1")}
 }
 
-func (t *name) set(n *node, _ *field) string {
-	*t = name(n.text)
-	return ""
-}
+func (t *name) set(n *node, _ *field) { *t = name(n.text) }
 
 func (t *name) show() string { return string(*t) }
 
@@ -355,10 +315,7 @@ func (*choice) shape(f *field, r *Registry) shape {
 	return shape{enum: names, want: oneOf(names)}
 }
 
-func (c *choice) set(n *node, _ *field) string {
-	*c = choice(n.text)
-	return ""
-}
+func (c *choice) set(n *node, _ *field) { *c = choice(n.text) }
 
 func (c *choice) show() string { return string(*c) }
 
@@ -370,10 +327,9 @@ func (*secret) shape(f *field, _ *Registry) shape {
 	return shape{text: textPattern, want: "text, such as " + f.example("${REDIS_URL}")}
 }
 
-func (s *secret) set(n *node, _ *field) string {
+func (s *secret) set(n *node, _ *field) {
 	text := n.text
 	s.reveal = func() string { return text }
-	return ""
 }
 
 func (s *secret) given() bool { return s.reveal != nil }

@@ -46,6 +46,9 @@ func (r *Registry) schemaOf(t reflect.Type, lenient bool) object {
 	if t == reflect.TypeFor[tierSpec]() {
 		s["allOf"] = r.backendSchemas(fields)
 	}
+	if t == reflect.TypeFor[encryptionSpec]() {
+		s["oneOf"] = []object{{"required": []string{"key"}}, {"required": []string{"keys"}}}
+	}
 	if short := shorthand[t]; short != "" {
 		for i := range fields {
 			if fields[i].key == short {

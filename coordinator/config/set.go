@@ -46,6 +46,12 @@ func Open(path string, o Options) (*Set, error) {
 	return &Set{path: path, o: o, running: doc, caches: make(map[string]live), seen: sha256.Sum256(data)}, nil
 }
 
+// String returns the document's.
+func (s *Set) String() string { return s.Document().String() }
+
+// GoString is String, for %#v.
+func (s *Set) GoString() string { return s.String() }
+
 // Document returns what the caches run: the last document that was applied, but for
 // what cannot change while they run.
 func (s *Set) Document() *Document {
@@ -81,9 +87,14 @@ func (s *Set) Reload() (Changes, error) {
 	return s.apply(data)
 }
 
-func (s *Set) apply(data []byte) (Changes, error) {
+func (s *Set) apply(data []byte) (changes Changes, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer func() {
+		if recover() != nil { // of what somebody has registered
+			err = fmt.Errorf("config: %s: panicked while it was applied", s.path)
+		}
+	}()
 	s.seen = sha256.Sum256(data)
 	next, err := Parse(s.path, data, s.o)
 	if err != nil {
@@ -135,6 +146,8 @@ func orNone(s string) string {
 	return s
 }
 
+var errNotBuilt = errors.New("this process has not built the cache")
+
 var errNotLive = errors.New("not while the cache runs: it waits until the process starts anew")
 
 // change applies a document: what can be told to be wrong before keeps all of it from
@@ -170,6 +183,11 @@ func (s *Set) change(next *Document) (Changes, error) {
 			continue
 		}
 		s.changeCache(c, todo[name], merged, differences(name, was, is), is, &changes)
+	}
+	for _, name := range next.Names() {
+		if s.running.spec.Caches[name] == nil && s.caches[name] == nil {
+			changes.NotLive = append(changes.NotLive, Change{Path: joinPath("caches", name), Is: "there", Err: errNotBuilt})
+		}
 	}
 	for _, all := range [][]Change{changes.Applied, changes.NotLive, changes.Failed} {
 		slices.SortFunc(all, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
@@ -213,7 +231,8 @@ func (s *Set) changeCache(c live, change coordinator.Change, merged *cacheSpec, 
 
 // resize changes the capacity of a running tier.
 func (t *tierSpec) resize(was *tierSpec, c live) error {
-	if (t.Capacity.bytes > 0) != (was.Capacity.bytes > 0) || t.eviction() != was.eviction() {
+	sameUnit := t.Capacity.given() && was.Capacity.given() && (t.Capacity.bytes > 0) == (was.Capacity.bytes > 0)
+	if !sameUnit || t.eviction() != was.eviction() {
 		return errNotLive // another unit, or another store
 	}
 	return c.Resize(string(t.Name), t.Capacity.amount())

@@ -158,7 +158,23 @@ func TestReload(t *testing.T) {
 		t.Errorf("after bad documents:\n%s\nwant\n%s", got, before)
 	}
 	f.write(strings.Replace(f.text, "  c:\n", "  d:\n", 1))
-	reload("", "c")
+	reload("", "c d")
+	f.write(f.text)
+	reload("", "")
+
+	// Tiers that come, go, change their names, their order or their backends wait.
+	l1 := "- {name: l1, backend: memory, eviction: sieve, capacity: 400}"
+	for _, test := range []struct{ text, notLive string }{
+		{l1 + "\n      - {name: l2, backend: ristretto, capacity: 1000}", "c.tiers c.tiers.l2"},
+		{strings.Replace(l1, "l1", "l0", 1), "c.tiers c.tiers.l0 c.tiers.l1"},
+		{"- {name: l2, backend: redis, url: 'redis://127.0.0.1:1', prefix: 'a:'}", "c.tiers c.tiers.l1 c.tiers.l2"},
+		{"- {name: l1, backend: redis, url: 'redis://127.0.0.1:1', prefix: 'a:'}", "c.tiers.l1.backend c.tiers.l1.capacity c.tiers.l1.eviction c.tiers.l1.prefix c.tiers.l1.url"},
+	} {
+		f.write(strings.Replace(f.text, l1, test.text, 1))
+		for range 2 {
+			reload("", test.notLive)
+		}
+	}
 	f.write(f.text)
 	reload("", "")
 

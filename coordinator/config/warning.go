@@ -52,10 +52,22 @@ func (c *cacheSpec) mostEntries(r *Registry) int64 {
 }
 
 func (d *decoder) warnTiers(c *cacheSpec, path string) {
+	if window := max(c.Lifetime.StaleWhileRevalidate.Duration, c.Lifetime.StaleIfError.Duration); window > 0 {
+		keeps := false
+		for i := range c.Tiers {
+			keeps = keeps || !c.Tiers[i].TTL.given || c.Tiers[i].TTL.Duration > c.Lifetime.TTL.Duration
+		}
+		if !keeps {
+			d.broken(c.at, "tiers", path, "each has a ttl that ends before entries turn stale: none is left to be served in the lifetime's stale windows")
+		}
+	}
 	for i := range c.Tiers {
 		t := &c.Tiers[i]
 		at := t.path(path, i)
 		if d.registry.kindOf(string(t.Backend)) != "memory" {
+			if t.MinSize.given && (t.Compression.Algorithm == "" || t.Compression.Algorithm == "none") {
+				d.broken(t.at, "min_size", at, "does nothing without a compression")
+			}
 			if t.Backend == "redis" && t.Prefix == "" {
 				d.broken(t.at, "prefix", at, "none: the tier cannot be cleared, and nothing tells its keys from those of others")
 			}
@@ -82,10 +94,7 @@ func (d *decoder) warnRefresh(c *cacheSpec, path string) {
 	if c.Refresh.Beta.given && c.Refresh.Policy != "xfetch" {
 		d.broken(c.Refresh.at, "beta", path+".refresh", fmt.Sprintf("is xfetch's, and does nothing under %s", c.Refresh.Policy))
 	}
-	if c.Refresh.Policy != "swr" && c.Refresh.Policy != "xfetch" && c.Refresh.Policy != "" {
-		return
-	}
-	if c.Refresh.Policy == "" && c.Lifetime.StaleWhileRevalidate.Duration > 0 {
-		d.broken(c.Lifetime.at, "stale_while_revalidate", path+".lifetime", "does nothing under the policy fixed, which is what runs without \"refresh\": want refresh: {policy: swr} or xfetch")
+	if (c.Refresh.Policy == "" || c.Refresh.Policy == "fixed") && c.Lifetime.StaleWhileRevalidate.Duration > 0 {
+		d.broken(c.Lifetime.at, "stale_while_revalidate", path+".lifetime", "does nothing under the policy fixed: want refresh: {policy: swr} or xfetch")
 	}
 }
