@@ -113,7 +113,7 @@ func (r *report) measure(ctx context.Context, s *settings, groups []group, out *
 		return stopped
 	}
 	r.Environment.Complete = stopped == nil
-	if err := out.write(r, s); err != nil {
+	if err := out.write(r.writeJSON, func(w io.Writer) error { return r.writeTable(w, s) }); err != nil {
 		return failure{errors.Join(stopped, err)}
 	}
 	return stopped

@@ -59,15 +59,15 @@ func openOutput(name string, stdout io.Writer) (*output, error) {
 	return o, nil
 }
 
-// write writes the report and ends the output.
-func (o *output) write(r *report, s *settings) error {
+// write writes the report, in its forms for programs and for people, and ends the output.
+func (o *output) write(json, table func(io.Writer) error) error {
 	if o.json && o.file == nil {
-		return r.writeJSON(o.stdout)
+		return json(o.stdout)
 	}
-	if err := r.writeTable(o.stdout, s); err != nil || o.file == nil {
+	if err := table(o.stdout); err != nil || o.file == nil {
 		return err
 	}
-	err := r.writeJSON(o.file)
+	err := json(o.file)
 	if closeErr := o.file.Close(); err == nil {
 		err = closeErr
 	}

@@ -12,8 +12,10 @@ type report struct {
 }
 
 // writeJSON writes the report as one JSON document.
-func (r *report) writeJSON(w io.Writer) error {
+func (r *report) writeJSON(w io.Writer) error { return writeJSON(w, r) }
+
+func writeJSON(w io.Writer, document any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
-	return e.Encode(r)
+	return e.Encode(document)
 }

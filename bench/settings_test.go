@@ -32,6 +32,28 @@ func TestWrongInputIsOneLineAndExit2(t *testing.T) {
 		{"validate --nonsense x.yaml", "--nonsense"},
 		{"validate --keys 5 x.yaml", "--keys"},
 		{"validate " + dir, dir},
+		{"fleet stray", `"stray"`},
+		{"fleet --processes 1", "--processes"},
+		{"fleet --processes 65", "--processes"},
+		{"fleet --callers 0", "--callers"},
+		{"fleet --keys 0", "--keys"},
+		{"fleet --processes 64 --callers 1000 --keys 1000", "reads at once"},
+		{"fleet --origin-latency 0", "--origin-latency"},
+		{"fleet --lease-life 1ms", "--lease-life"},
+		{"fleet --l1-ttl 0s", "--l1-ttl"},
+		{"fleet --seed -1", "--seed"},
+		{"fleet --scenario warm", `"warm"`},
+		{"fleet --backend etcd", `"etcd"`},
+		{"fleet --backend redis --memcached localhost:11211", "--backend redis"},
+		{"fleet --backend memcached --redis redis://localhost", "--backend memcached"},
+		{"fleet --redis redis://localhost --memcached localhost:11211", "--memcached"},
+		{"fleet --redis=", "--redis"},
+		{"fleet --redis http://localhost", "--redis"},
+		{"fleet --redis redis://127.0.0.1:1", "127.0.0.1:1 does not answer"},
+		{"fleet --memcached=", "--memcached"},
+		{"fleet --memcached 127.0.0.1:1", "127.0.0.1:1 does not answer"},
+		{"fleet --json=", "--json"},
+		{"fleet --json " + dir, "--json"},
 		{"--nonsense", "--nonsense"},
 		{"--keys 0", "--keys 0"},
 		{"--keys -5", "--keys"},
@@ -113,6 +135,9 @@ func TestSecretsAreNotTold(t *testing.T) {
 		"http://user:hunter2@127.0.0.1:1",
 	} {
 		code, stdout, stderr := bench(t.Context(), "--redis", url)
+		if code2, stdout2, stderr2 := bench(t.Context(), "fleet", "--redis", url); code2 != exitUsage || strings.Contains(stdout2+stderr2, "hunter2") {
+			t.Errorf("fleet, %s: got exit code %d, %q, %q", url, code2, stdout2, stderr2)
+		}
 		if code != exitUsage || strings.Contains(stdout+stderr, "hunter2") {
 			t.Errorf("%s: got exit code %d, %q, %q", url, code, stdout, stderr)
 		}
@@ -120,7 +145,7 @@ func TestSecretsAreNotTold(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, args := range []string{"--help", "compare --help", "validate --help"} {
+	for _, args := range []string{"--help", "compare --help", "validate --help", "fleet --help"} {
 		code, stdout, stderr := bench(t.Context(), strings.Fields(args)...)
 		if code != exitOK || stderr != "" || !strings.Contains(stdout, "Examples:") {
 			t.Errorf("%s: got exit code %d, %q, %q", args, code, stdout, stderr)
