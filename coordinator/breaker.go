@@ -19,7 +19,6 @@ import (
 type breaker struct {
 	circuit *gobreaker.TwoStepCircuitBreaker[struct{}]
 	probe   time.Duration
-	closed  func() // called when it closes again
 }
 
 const (

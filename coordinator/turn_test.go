@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -113,7 +114,7 @@ func TestTurnIsNotLost(t *testing.T) {
 			turn.give()
 			cancel()
 			mu.Unlock()
-			if err := <-first; err != context.Canceled {
+			if err := <-first; !errors.Is(err, context.Canceled) {
 				t.Errorf("after %d turns: who gave up got %v, want %v", tries, err, context.Canceled)
 			}
 			if err := <-second; err != nil {

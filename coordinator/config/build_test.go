@@ -104,7 +104,7 @@ func TestBuildFaults(t *testing.T) {
 	shared := func(codec string) string {
 		return small("backend: memcached, servers: ['127.0.0.1:1'], codec: "+codec, goodLife, "")
 	}
-	type secretive struct{ a int }
+	type secretive struct{ _ int }
 	for _, test := range []struct {
 		name  string
 		build func() error

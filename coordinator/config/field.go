@@ -98,11 +98,6 @@ func (f *field) belongs(backend string, r *Registry) bool {
 		slices.Contains(f.backends, "registered") && r.isRegistered(backend)
 }
 
-// needed reports whether a tier with the backend must have the field.
-func (f *field) needed(backend string, r *Registry) bool {
-	return f.must && f.belongs(backend, r)
-}
-
 func keysOf(fields []field) []string {
 	keys := make([]string, len(fields))
 	for i, f := range fields {

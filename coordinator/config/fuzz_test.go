@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -72,7 +73,8 @@ func agree(t *testing.T, data []byte, env func(string) (string, bool), strict, l
 		return // what JSON has no form for
 	}
 	structural := false
-	faults, _ := err.(Faults)
+	var faults Faults
+	errors.As(err, &faults)
 	for _, fault := range faults {
 		structural = structural || !fault.rule
 	}

@@ -192,7 +192,7 @@ func TestFaults(t *testing.T) {
 		{"a cost that is never kept", small("backend: otter, capacity: 8GiB, cost: 5GiB", goodLife, ""), []string{"keeps no entry of 4GiB or more"}},
 		{"one fault, not two", small(goodTier, "ttl: 5m, stale_while_revalidate: 30", "    refresh: {policy: swr}\n"), []string{`stale_while_revalidate: "30": a bare number`}},
 		{"a control character", small(goodTier+", \"a\\nb\\e[31m\": 1", goodLife, ""), []string{"caches.c.tiers.l1.a b [31m|no such field"}},
-		{"a compression that is not there", small(goodTier+", compresion: s2", goodLife, ""), []string{"no such field here: want one of name, backend, eviction, capacity, cost, ttl"}},
+		{"a compression that is not there", small(goodTier+", compressoin: s2", goodLife, ""), []string{"no such field here: want one of name, backend, eviction, capacity, cost, ttl"}},
 
 		{"all at once", small("backend: lru, capacity: 0, ttl: 5", "ttl: 5, jiter: 3%", "    refresh: {policy: swrr}\n    limts: {}\n"), []string{
 			`4:|capacity: "0"`, `4:|ttl: "5"`, `5:|lifetime.ttl: "5"`, `5:|"jiter"|jitter`, `6:|"swrr"|did you mean swr?`, `7:5:|"limts"|limits`,

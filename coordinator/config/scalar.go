@@ -184,7 +184,7 @@ type capacity struct {
 
 var capacityPattern = pattern(`^[1-9](_?[0-9]){0,11}$|^(` + sizeForm + `)$`)
 
-func (c *capacity) shape(f *field, _ *Registry) shape {
+func (c *capacity) shape(*field, *Registry) shape {
 	return shape{
 		integer: &[2]int64{1, mostCount}, text: capacityPattern,
 		want: "a number of entries, such as 10_000, or a size with its unit (B, KiB, MiB, GiB, TiB, or kB, MB, GB, TB), such as 256MiB",
@@ -231,7 +231,7 @@ func (s *share) shape(f *field, _ *Registry) shape {
 }
 
 func (s *share) set(n *node, _ *field) {
-	v := 0.0
+	var v float64
 	if percent, ok := strings.CutSuffix(n.text, "%"); ok {
 		v, _ = strconv.ParseFloat(percent, 64)
 		v /= 100

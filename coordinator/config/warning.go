@@ -22,7 +22,7 @@ func warnings(doc *Document) Faults {
 
 func (d *decoder) warnLifetime(c *cacheSpec, path string) {
 	l := &c.Lifetime
-	if !(l.Jitter.f > 0) && l.TTL.Duration != policy.Forever && c.mostEntries(d.registry) > manyEntries {
+	if !(l.Jitter.f > 0) && l.TTL.Duration != policy.Forever && c.mostEntries() > manyEntries {
 		d.broken(l.at, "jitter", path+".lifetime", "none, with many entries: those that were stored together end together, and are loaded together; 10% spreads them")
 	}
 	// What a loader may take is all that a document says of its origin.
@@ -40,7 +40,7 @@ func (l *limitsSpec) loadTimeout() time.Duration {
 
 // mostEntries returns how many entries the cache can hold; many, where that is not
 // known.
-func (c *cacheSpec) mostEntries(r *Registry) int64 {
+func (c *cacheSpec) mostEntries() int64 {
 	most := int64(0)
 	for _, t := range c.Tiers {
 		if t.Capacity.entries == 0 {

@@ -140,7 +140,7 @@ func TestAgainstTheHeap(t *testing.T) {
 
 type ring struct {
 	next *ring
-	data [100]byte
+	_    [100]byte
 }
 
 func TestCycle(t *testing.T) {
