@@ -27,8 +27,8 @@ type Lease struct {
 }
 
 const (
-	// leastLife leaves room for some round trips before a lease is over.
-	leastLife = 50 * time.Millisecond
+	// LeastLeaseLife leaves room for some round trips before a lease is over.
+	LeastLeaseLife = 50 * time.Millisecond
 	// renewals is how often a lease is renewed in its life.
 	renewals = 3
 	// The waits between two looks at what another process loads grow from one to the
@@ -38,8 +38,8 @@ const (
 )
 
 func (l Lease) validate() error {
-	if l.Life != 0 && l.Life < leastLife {
-		return fmt.Errorf("lease Life %v: want at least %v, or zero for none", l.Life, leastLife)
+	if l.Life != 0 && l.Life < LeastLeaseLife {
+		return fmt.Errorf("lease Life %v: want at least %v, or zero for none", l.Life, LeastLeaseLife)
 	}
 	return nil
 }

@@ -74,6 +74,7 @@ func Build[K comparable, V any](doc *Document, name string, code Code[K, V]) (*c
 		Load:      code.Load,
 		LoadEntry: code.LoadEntry,
 		Limits:    c.Limits.limits(),
+		Lease:     coordinator.Lease{Life: c.Lease.Life.Duration},
 		Backoff:   c.Backoff.backoff(),
 		Logger:    code.Logger,
 	})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/terracecache/terrace/backends/redis"
+	"github.com/terracecache/terrace/coordinator"
 	"github.com/terracecache/terrace/policy"
 	"github.com/terracecache/terrace/tier/codec"
 )
@@ -35,6 +36,7 @@ func (d *decoder) check(doc *documentSpec) {
 		d.checkLifetime(c, path)
 		d.checkRefresh(c, path)
 		d.checkBackoff(c, path)
+		d.checkLease(c, path)
 	}
 	d.checkPrefixes(doc)
 }
@@ -304,6 +306,21 @@ func (d *decoder) checkBackoff(c *cacheSpec, path string) {
 		}
 		d.broken(b.at, key, path+".backoff", err.Error())
 	}
+}
+
+func (d *decoder) checkLease(c *cacheSpec, path string) {
+	if !c.Lease.Life.given {
+		return
+	}
+	if c.Lease.Life.Duration < coordinator.LeastLeaseLife {
+		d.broken(c.at, "lease", path, fmt.Sprintf("shorter than some round trips take: want at least %v", coordinator.LeastLeaseLife))
+	}
+	for i := range c.Tiers {
+		if d.registry.kindOf(string(c.Tiers[i].Backend)) != "memory" {
+			return
+		}
+	}
+	d.broken(c.at, "lease", path, "needs a tier that processes share, such as redis or memcached")
 }
 
 // checkPrefixes looks for caches that would take each other's entries for their own.

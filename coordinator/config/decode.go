@@ -32,7 +32,7 @@ func (f *field) shown(n *node) string {
 	}
 }
 
-var shorthand = map[reflect.Type]string{reflect.TypeFor[compressionSpec](): "algorithm"}
+var shorthand = map[reflect.Type]string{reflect.TypeFor[compressionSpec](): "algorithm", reflect.TypeFor[leaseSpec](): "life"}
 
 // structure fills a struct of the document from a mapping.
 func (d *decoder) structure(n *node, into reflect.Value, path string) {
@@ -212,6 +212,8 @@ func setAt(into reflect.Value, n *node) {
 	case *lifetimeSpec:
 		s.at = n
 	case *refreshSpec:
+		s.at = n
+	case *leaseSpec:
 		s.at = n
 	case *limitsSpec:
 		s.at = n

@@ -14,6 +14,7 @@ type cacheSpec struct {
 	Lifetime lifetimeSpec `key:"lifetime" must:"yes" live:"yes" doc:"How long entries live."`
 	Refresh  refreshSpec  `key:"refresh" live:"yes" doc:"When an entry is loaded again."`
 	Limits   limitsSpec   `key:"limits" live:"yes" doc:"Bounds of what the cache does at once."`
+	Lease    leaseSpec    `key:"lease" default:"none: each process loads for itself" doc:"One process at a time loads a key. It needs a tier of Redis or memcached. A life alone can stand for the mapping: \"lease: 3s\"."`
 	Backoff  backoffSpec  `key:"backoff" doc:"Waits between tries after failures: loads of a key that has a stale value meanwhile, and writes to a tier that failed."`
 }
 
@@ -81,6 +82,11 @@ type limitsSpec struct {
 	Background  count    `key:"background" live:"yes" eg:"64" default:"64" doc:"Refreshes that run at once."`
 	LoadTimeout duration `key:"load_timeout" live:"yes" eg:"10s" default:"10s" doc:"How long a load may take."`
 	Recovery    count    `key:"recovery" live:"yes" eg:"4096" default:"4096" doc:"For each tier, the writes that failed and wait to be tried again."`
+}
+
+type leaseSpec struct {
+	at   *node
+	Life duration `key:"life" must:"yes" eg:"3s" doc:"How long a process that has died keeps others from loading. Loads may take longer. At least 50ms."`
 }
 
 type backoffSpec struct {

@@ -194,6 +194,9 @@ func TestFaults(t *testing.T) {
 		{"a control character", small(goodTier+", \"a\\nb\\e[31m\": 1", goodLife, ""), []string{"caches.c.tiers.l1.a b [31m|no such field"}},
 		{"a compression that is not there", small(goodTier+", compressoin: s2", goodLife, ""), []string{"no such field here: want one of name, backend, eviction, capacity, cost, ttl"}},
 
+		{"a lease without a shared tier", small(goodTier, goodLife, "    lease: 3s\n"), []string{"caches.c.lease|needs a tier that processes share"}},
+		{"a lease too short", small("backend: memcached, servers: ['a:1']", goodLife, "    lease: {life: 1ms}\n"), []string{"caches.c.lease|want at least 50ms"}},
+
 		{"all at once", small("backend: lru, capacity: 0, ttl: 5", "ttl: 5, jiter: 3%", "    refresh: {policy: swrr}\n    limts: {}\n"), []string{
 			`4:|capacity: "0"`, `4:|ttl: "5"`, `5:|lifetime.ttl: "5"`, `5:|"jiter"|jitter`, `6:|"swrr"|did you mean swr?`, `7:5:|"limts"|limits`,
 		}},
@@ -246,6 +249,7 @@ func TestAlsoGood(t *testing.T) {
 		"anchors":            "x-life: &life {ttl: 5m, jitter: 10%}\ncaches:\n  a:\n    tiers: [{name: l1, backend: lru, capacity: 1}]\n    lifetime: *life\n  b:\n    tiers: [{name: l1, backend: lru, capacity: 1}]\n    lifetime: {<<: *life, ttl: 6m}\n",
 		"compression":        small("backend: memcached, servers: ['a:1'], compression: {algorithm: zstd, min_size: 2KiB}", goodLife, ""),
 		"min_size beside":    small("backend: memcached, servers: ['a:1'], compression: zstd, min_size: 2KiB", goodLife, ""),
+		"a lease":            small("backend: memcached, servers: ['a:1']", goodLife, "    lease: 3s\n"),
 		"several keys":       small("backend: memcached, servers: ['a:1'], encryption: {keys: ['${CACHE_KEY}', 'ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff']}", goodLife, ""),
 		"beta of no use":     small(goodTier, "ttl: 5m, stale_while_revalidate: 1s", "    refresh: {policy: swr, beta: 1}\n"),
 	} {

@@ -20,6 +20,7 @@ func (r *Registry) reference() string {
 		{"Encryption", "caches.NAME.tiers[].encryption", reflect.TypeFor[encryptionSpec]()},
 		{"Lifetime", "caches.NAME.lifetime", reflect.TypeFor[lifetimeSpec]()},
 		{"Refresh", "caches.NAME.refresh", reflect.TypeFor[refreshSpec]()},
+		{"Lease", "caches.NAME.lease", reflect.TypeFor[leaseSpec]()},
 		{"Limits", "caches.NAME.limits", reflect.TypeFor[limitsSpec]()},
 		{"Backoff", "caches.NAME.backoff", reflect.TypeFor[backoffSpec]()},
 	} {
