@@ -21,12 +21,14 @@ import (
 // can be cut off.
 type undying struct {
 	*storetest.MapBytes
-	cut atomic.Bool
+	cut   atomic.Bool
+	trips atomic.Int64
 }
 
 func (u *undying) Close() error { return nil }
 
 func (u *undying) Get(ctx context.Context, key string) ([]byte, error) {
+	u.trips.Add(1)
 	if u.cut.Load() {
 		return nil, hang(ctx)
 	}
@@ -34,6 +36,7 @@ func (u *undying) Get(ctx context.Context, key string) ([]byte, error) {
 }
 
 func (u *undying) SetIf(ctx context.Context, key string, value []byte, ttl time.Duration, head []byte) (bool, error) {
+	u.trips.Add(1)
 	if u.cut.Load() {
 		return false, hang(ctx)
 	}
@@ -329,6 +332,39 @@ func TestLeaseWithoutItsTier(t *testing.T) {
 			u.cut.Store(false)
 		}
 	})
+}
+
+// A lease costs a miss one round trip, a stale value three (to take it, to look again, to
+// give it back), and a hit
+// none.
+func TestLeaseCost(t *testing.T) {
+	for _, leases := range []bool{false, true} {
+		virtual(t, fmt.Sprint(leases), func(t *testing.T) {
+			u := &undying{MapBytes: storetest.NewMapBytes()}
+			o := coordinator.Options[string, string]{
+				Tiers:    []tier.Tier[string, string]{{Name: "l3", Store: tier.Encode[string, string](u, codec.JSON[string]())}},
+				Lifetime: policy.Lifetime{TTL: time.Second, StaleIfError: time.Hour},
+				Load:     func(context.Context, string) (string, error) { return "value", nil },
+			}
+			if leases {
+				o.Lease.Life = leaseLife
+			}
+			c := newCache(t, o)
+			trips := func(what string, without, with int64) {
+				t.Helper()
+				before := u.trips.Load()
+				wantGet(t, c, "key", "value")
+				want := map[bool]int64{false: without, true: with}[leases]
+				if got := u.trips.Load() - before; got != want {
+					t.Errorf("%s: %d round trips, want %d", what, got, want)
+				}
+			}
+			trips("a miss", 2, 3)
+			trips("a hit", 1, 1)
+			time.Sleep(2 * time.Second)
+			trips("a stale value", 2, 5)
+		})
+	}
 }
 
 func TestLeaseIsChecked(t *testing.T) {
