@@ -16,7 +16,8 @@ import (
 const fleetHelp = `Runs itself as several processes that share one real Redis or memcached, and tells what
 their caches do together: how often the origin is asked, what is stale and for how long,
 how long callers wait. Each scenario runs without and with the lease (one process at a
-time loads a key).
+time loads a key), and with Redis also without and with the bus (processes tell each other
+what they write).
 
   cold        all callers of all processes ask for all keys at once, and nobody has them
   invalidate  one process writes all keys, while the callers of all go on reading them
@@ -184,12 +185,18 @@ func runFleet(ctx context.Context, s *fleetSettings, stdout, stderr io.Writer) e
 // run adds all rows to the report.
 func (r *fleetReport) run(ctx context.Context, s *fleetSettings, server *fleetServer, stderr io.Writer) error {
 	var rows []fleetRow
+	buses := []bool{false}
+	if s.Backend == "redis" {
+		buses = append(buses, true) // memcached has none
+	}
 	for _, sc := range s.scenarios {
 		for _, lease := range []bool{false, true} {
-			rows = append(rows, fleetRow{
-				Scenario: sc.name, Backend: s.Backend, Lease: lease,
-				Processes: s.Processes, Callers: s.Callers, Keys: s.Keys,
-			})
+			for _, bus := range buses {
+				rows = append(rows, fleetRow{
+					Scenario: sc.name, Backend: s.Backend, Lease: lease, Bus: bus,
+					Processes: s.Processes, Callers: s.Callers, Keys: s.Keys,
+				})
+			}
 		}
 	}
 	p := newProgress(stderr, len(rows))

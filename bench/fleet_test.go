@@ -30,17 +30,18 @@ var few = []string{
 	"--origin-latency", shortLoad.String(), "--lease-life", shortLife.String(), "--l1-ttl", shortL1.String(),
 }
 
-// fleetOf runs a small fleet, and returns its rows by lease.
-func fleetOf(ctx context.Context, t *testing.T, args ...string) map[bool]fleetRow {
+// fleetOf runs a small fleet, and returns its rows: without and with the lease, on Redis
+// each without and with the bus.
+func fleetOf(ctx context.Context, t *testing.T, args ...string) []fleetRow {
 	t.Helper()
 	code, stdout, stderr := bench(ctx, slices.Concat([]string{"fleet", "--json", "-"}, few, args)...)
 	if code != exitOK || stderr != "" {
 		t.Fatalf("got exit code %d, stderr %q", code, stderr)
 	}
 	r := parseFleet(t, stdout)
-	rows := make(map[bool]fleetRow)
+	var ran []string
 	for _, row := range r.Rows {
-		rows[row.Lease] = row
+		ran = append(ran, fmt.Sprint(row.Backend, " ", row.Lease, " ", row.Bus))
 		if row.Processes != fewProcesses || row.Keys != fewKeys || row.Callers != fewCallers {
 			t.Errorf("row: %+v", row)
 		}
@@ -48,10 +49,14 @@ func fleetOf(ctx context.Context, t *testing.T, args ...string) map[bool]fleetRo
 			t.Errorf("%s: %d calls failed: %v", row.label(), row.Failed, r.Environment.Notes)
 		}
 	}
-	if len(rows) != 2 || !r.Environment.Complete {
-		t.Fatalf("got %s", stdout)
+	got := strings.Join(ran, ", ")
+	if got != "redis false false, redis false true, redis true false, redis true true" && got != "memcached false false, memcached true false" {
+		t.Errorf("rows: got %s", got)
 	}
-	return rows
+	if !r.Environment.Complete {
+		t.Errorf("environment: got %+v", r.Environment)
+	}
+	return r.Rows
 }
 
 func parseFleet(t *testing.T, text string) (r fleetReport) {
@@ -75,15 +80,8 @@ func onEach(t *testing.T, test func(t *testing.T, server ...string)) {
 // With the lease each cold key is loaded once, whatever the number of processes.
 func TestFleetCold(t *testing.T) {
 	onEach(t, func(t *testing.T, server ...string) {
-		rows := fleetOf(t.Context(), t, append(server, "--scenario", "cold")...)
-		if got := rows[true].OriginCalls; got != fewKeys {
-			t.Errorf("with the lease: got %d origin calls, want %d", got, fewKeys)
-		}
-		// A process that comes late finds what another has stored.
-		if got := rows[false].OriginCalls; got <= fewKeys || got > fewProcesses*fewKeys {
-			t.Errorf("without: got %d origin calls, want up to %d", got, fewProcesses*fewKeys)
-		}
-		for _, row := range rows {
+		for _, row := range fleetOf(t.Context(), t, append(server, "--scenario", "cold")...) {
+			checkCalls(t, row, fewKeys)
 			if row.LongestWait < shortLoad.Seconds() {
 				t.Errorf("%s: nobody waited for a load: %v s", row.label(), row.LongestWait)
 			}
@@ -91,30 +89,46 @@ func TestFleetCold(t *testing.T) {
 	})
 }
 
+// checkCalls checks the origin calls of a scenario in which all ask for all keys.
+func checkCalls(t *testing.T, row fleetRow, leased int) {
+	t.Helper()
+	if got := row.OriginCalls; row.Lease && got != leased {
+		t.Errorf("%s: got %d origin calls, want %d", row.label(), got, leased)
+	}
+	// A process that comes late finds what another has stored.
+	if got := row.OriginCalls; !row.Lease && (got < fewKeys || got > fewProcesses*fewKeys) {
+		t.Errorf("%s: got %d origin calls, want %d to %d", row.label(), got, fewKeys, fewProcesses*fewKeys)
+	}
+}
+
 // A holder of leases that is killed costs one more load of each of its keys.
 func TestFleetKill(t *testing.T) {
 	onEach(t, func(t *testing.T, server ...string) {
-		rows := fleetOf(t.Context(), t, append(server, "--scenario", "kill")...)
-		if got := rows[true].OriginCalls; got != 2*fewKeys {
-			t.Errorf("with the lease: got %d origin calls, want %d", got, 2*fewKeys)
-		}
-		if got := rows[false].OriginCalls; got <= fewKeys || got > fewProcesses*fewKeys {
-			t.Errorf("without: got %d origin calls, want up to %d", got, fewProcesses*fewKeys)
-		}
-		// They wait for the dead holder's lease to end, and then for one load; a second
-		// life of a lease would be too much.
-		if got := rows[true].LongestWait; got < shortLoad.Seconds() || got > (shortLife+shortLoad+shortLife).Seconds() {
-			t.Errorf("with the lease: somebody waited %v s, want about %v at most", got, shortLife+shortLoad)
+		for _, row := range fleetOf(t.Context(), t, append(server, "--scenario", "kill")...) {
+			checkCalls(t, row, 2*fewKeys)
+			// They wait for the dead holder's lease to end, and then for one load; a second
+			// life of a lease would be too much.
+			if got := row.LongestWait; row.Lease && (got < shortLoad.Seconds() || got > (shortLife+shortLoad+shortLife).Seconds()) {
+				t.Errorf("%s: somebody waited %v s, want about %v at most", row.label(), got, shortLife+shortLoad)
+			}
 		}
 	})
 }
 
-// Without a bus the other processes read what is stale until their L1 lets go of it.
+// Without a bus the other processes read what is stale until their L1 lets go of it; with
+// one they learn of it.
 func TestFleetInvalidate(t *testing.T) {
+	const l1 = 2 * time.Second
 	onEach(t, func(t *testing.T, server ...string) {
-		for _, row := range fleetOf(t.Context(), t, append(server, "--scenario", "invalidate")...) {
-			checkConverged(t, row, shortL1)
-			if row.OriginCalls > fewProcesses*fewKeys/2 || row.Lease && row.OriginCalls != fewKeys/2 {
+		for _, row := range fleetOf(t.Context(), t, append(server, "--scenario", "invalidate", "--l1-ttl", l1.String())...) {
+			if row.Bus {
+				if want := l1 / 4; row.Converge > want.Seconds() {
+					t.Errorf("%s: converged in %v s, want far less than %v", row.label(), row.Converge, want)
+				}
+			} else {
+				checkConverged(t, row, l1)
+			}
+			if most := fewProcesses * fewKeys; row.OriginCalls < fewKeys/2 || row.OriginCalls > most {
 				t.Errorf("%s: got %d origin calls for %d deletions", row.label(), row.OriginCalls, fewKeys/2)
 			}
 		}
@@ -171,7 +185,7 @@ func TestFleetJSON(t *testing.T) {
 			t.Errorf("fields: got %v, want %v", got, want)
 		}
 	}
-	if len(document.Rows) != 2 {
+	if len(document.Rows) != 4 {
 		t.Errorf("got %d rows", len(document.Rows))
 	}
 }

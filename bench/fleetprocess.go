@@ -64,6 +64,7 @@ type cacheOrder struct {
 	Dial      map[string]string `json:"dial,omitempty"` // where to connect to in place of a memcached server
 	Prefix    string            `json:"prefix"`
 	LeaseLife time.Duration     `json:"lease_life"` // zero: no leases
+	Bus       bool              `json:"bus"`        // over the Redis
 	L1TTL     time.Duration     `json:"l1_ttl"`
 	Keys      int               `json:"keys"`
 }
@@ -96,10 +97,16 @@ type process struct {
 	watched *watching
 }
 
-func (p *process) open(_ context.Context, o cacheOrder) (none, error) {
+func (p *process) open(ctx context.Context, o cacheOrder) (none, error) {
 	bytes, err := o.store()
 	if err != nil {
 		return none{}, err
+	}
+	var bus tier.Bus
+	if o.Bus {
+		if bus, err = redis.OpenBus(o.Redis, redis.BusOptions{Prefix: o.Prefix}); err != nil {
+			return none{}, err
+		}
 	}
 	p.keys = o.Keys
 	p.cache, err = coordinator.New(coordinator.Options[string, keyValue]{
@@ -110,6 +117,7 @@ func (p *process) open(_ context.Context, o cacheOrder) (none, error) {
 		},
 		Lifetime: policy.Lifetime{TTL: fleetTTL},
 		Lease:    coordinator.Lease{Life: o.LeaseLife},
+		Bus:      bus,
 		Limits:   coordinator.Limits{LoadTimeout: loadTimeout},
 		Load: func(ctx context.Context, key string) (v keyValue, err error) {
 			var i int
@@ -121,6 +129,9 @@ func (p *process) open(_ context.Context, o cacheOrder) (none, error) {
 		},
 		Logger: slog.New(slog.DiscardHandler),
 	})
+	for err == nil && o.Bus && !p.cache.Stats().Bus.Connected {
+		err = sleep(ctx, time.Millisecond)
+	}
 	return none{}, err
 }
 

@@ -92,8 +92,8 @@ var fleetColumns = []struct {
 	{"per key", 8, func(r *fleetRow) string { return fmt.Sprintf("%.2f", ratio(r.OriginCalls, r.Keys)) }},
 	{"failed", 8, func(r *fleetRow) string { return fmt.Sprint(r.Failed) }},
 	{"stale reads", 13, func(r *fleetRow) string { return r.ifWritten(fmt.Sprint(r.StaleReads)) }},
-	{"converged in", 14, func(r *fleetRow) string { return r.ifWritten(fmt.Sprintf("%.3fs", r.Converge)) }},
-	{"longest wait", 14, func(r *fleetRow) string { return fmt.Sprintf("%.3fs", r.LongestWait) }},
+	{"converged in", 14, func(r *fleetRow) string { return r.ifWritten(short(r.Converge)) }},
+	{"longest wait", 14, func(r *fleetRow) string { return short(r.LongestWait) }},
 }
 
 // ifWritten leaves out what only writes bring about.
@@ -139,7 +139,7 @@ func (r *fleetReport) writeTable(w io.Writer, s *fleetSettings) error {
 
 const fleetKeyText = `How to read it
   lease         on: one process at a time loads a key, and the others wait for it
-  bus           on: processes tell each other what they write; off is all there is so far
+  bus           on: processes tell each other what they write, over Redis; with memcached there is none
   origin calls  loads that the fleet began, those of a killed process included; per key: 1.00 is the best that cold can
                 be, 2.00 that kill can. In invalidate and cut from when all processes hold all keys
   failed        reads answered with an error, and writes that did nothing

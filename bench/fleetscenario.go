@@ -64,7 +64,7 @@ func (f *fleet) run(ctx context.Context) (err error) {
 		}
 	}()
 	order := f.server.order()
-	order.Prefix, order.L1TTL, order.Keys = prefix, s.L1TTL, s.Keys
+	order.Prefix, order.L1TTL, order.Keys, order.Bus = prefix, s.L1TTL, s.Keys, f.row.Bus
 	if f.row.Lease {
 		order.LeaseLife = s.LeaseLife
 	}
