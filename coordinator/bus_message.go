@@ -26,7 +26,7 @@ const (
 	busDrop         // Set or Delete
 )
 
-// busMessage is a message of the bus. docs/wire-format.md has its form.
+// busMessage is a message of the bus. docs/decisions.md has its form.
 type busMessage struct {
 	kind      busKind
 	publisher uint64

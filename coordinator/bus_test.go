@@ -185,6 +185,43 @@ func TestBusFencesAFillUnderWay(t *testing.T) {
 	})
 }
 
+// After a gap nothing from before is stored by a fill under way, and nothing is served
+// from memory, also while a key's turn keeps the tiers from being cleared.
+func TestBusFencesAtAGap(t *testing.T) {
+	virtual(t, "", func(t *testing.T) {
+		f := newFleet()
+		a, b := f.join(t), f.join(t)
+		settle()
+		for _, k := range []string{"k", "other"} {
+			a.mustSet(t, k, "1")
+			synctest.Wait()
+		}
+		b.wantFrom(t, "other", "1", "l3")
+		f.hub.Meddle(lossy(func() bool { return true }))
+		slow := func(ctx context.Context, _ storetest.Call, do func() error) error {
+			err := do()
+			_ = sleep(ctx, 200*time.Millisecond)
+			return err
+		}
+		b.l3.Inject(storetest.OnKey("k", slow), storetest.Get)
+		b.l3.Inject(storetest.OnKey("held", storetest.Slow(300*time.Millisecond)))
+		var done sync.WaitGroup
+		done.Go(func() { _, _ = b.Get(ctx, "k") })
+		done.Go(func() { _ = b.Set(ctx, "held", "x") })
+		time.Sleep(10 * time.Millisecond)
+		a.mustSet(t, "k", "2")
+		a.mustSet(t, "other", "2")
+		b.bus.Cut()
+		synctest.Wait()
+		b.wantFrom(t, "other", "2", "l3")
+		done.Wait()
+		b.l3.Heal()
+		b.wantFrom(t, "k", "2", "l3")
+		b.bus.Restore()
+		synctest.Wait()
+	})
+}
+
 // The turn of the key may be taken for as long as a shared tier takes; other keys do not
 // wait for that.
 func TestBusDoesNotWaitForATurn(t *testing.T) {
