@@ -379,3 +379,37 @@ func TestContextOverStartsNothing(t *testing.T) {
 		t.Errorf("a hit needs no context: got %q, %v", v, err)
 	}
 }
+
+// A load that a loader waits for does not wait for the place that its loader has.
+func TestNestedLoadsHaveRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c *coordinator.Cache[string, string]
+		c = newCache(t, coordinator.Options[string, string]{
+			Tiers:  []tier.Tier[string, string]{memory[string]("l1")},
+			Limits: coordinator.Limits{Flights: 1},
+			Load: func(ctx context.Context, k string) (string, error) {
+				if k == "a" {
+					return c.Get(ctx, "b")
+				}
+				return "v", nil
+			},
+		})
+		began := time.Now()
+		v, err := c.Get(ctx, "a")
+		if err != nil {
+			t.Errorf("%q %v after %v", v, err, time.Since(began))
+		}
+	})
+}
+
+// A flight has left its place when its answer is there.
+func TestPlaceIsFreeWhenTheAnswerIsThere(t *testing.T) {
+	c := newCache(t, coordinator.Options[string, string]{Tiers: []tier.Tier[string, string]{memory[string]("l1")}, Limits: coordinator.Limits{Flights: 1},
+		Load: func(context.Context, string) (string, error) { return "v", nil }})
+	for i := range 20000 {
+		_, _ = c.Get(ctx, fmt.Sprint(i))
+	}
+	if n := c.Stats().Saturated; n > 0 {
+		t.Errorf("one sequential caller, Flights 1: saturated %d times", n)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -282,6 +283,28 @@ func TestTwoLoadersAgree(t *testing.T) {
 		vb, _ := b.Get(ctx, "k")
 		if va != vb {
 			t.Errorf("a has %q, b has %q", va, vb)
+		}
+	})
+}
+
+// A fenced flight, which stores nothing, does not wait behind the writes that fenced it.
+func TestFencedFlightDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fb := storetest.NewFaultyBytes(storetest.NewMapBytes())
+		fb.SetRemote()
+		fb.Inject(storetest.BlackHole(), storetest.Set, storetest.SetIf)
+		var o origin
+		c := newCache(t, coordinator.Options[string, string]{Tiers: []tier.Tier[string, string]{memory[string]("l1"), shared[string]("l3", fb)}, Load: o.after(50*time.Millisecond, "v")})
+		var took time.Duration
+		var wg sync.WaitGroup
+		wg.Add(1)
+		go func() { defer wg.Done(); b := time.Now(); c.Get(ctx, "k"); took = time.Since(b) }()
+		time.Sleep(10 * time.Millisecond)
+		many(20, func(int) { c.Set(ctx, "k", "s") })
+		wg.Wait()
+		t.Logf("Get took %v", took)
+		if took > time.Second {
+			t.Errorf("a fenced flight, which stores nothing, kept its caller %v (load 50ms)", took)
 		}
 	})
 }

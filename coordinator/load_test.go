@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -16,6 +17,7 @@ import (
 	"github.com/terracecache/terrace/coordinator"
 	"github.com/terracecache/terrace/policy"
 	"github.com/terracecache/terrace/tier"
+	"github.com/terracecache/terrace/tier/storetest"
 )
 
 // ends are the ways for a loader to end without an answer.
@@ -611,4 +613,233 @@ func TestGetOrLoad(t *testing.T) {
 		}
 	}
 	wantGet(t, c, "k", "mine")
+}
+
+// A refresh whose load outlasts the entry that it replaces is stored all the same.
+func TestRefreshOutlivesTheEntry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var o origin
+		c := newCache(t, coordinator.Options[string, string]{
+			Tiers:    []tier.Tier[string, string]{memory[string]("l1"), shared[string]("l3", storetest.NewMapBytes())},
+			Lifetime: policy.Lifetime{TTL: 10 * time.Second},
+			Refresh:  policy.XFetch{Rand: func() float64 { return 0.9 }},
+			Load:     o.after(time.Second, "v"),
+		})
+		wantGet(t, c, "k", "v")             // loaded at 0
+		time.Sleep(8500 * time.Millisecond) // t=9.5
+		wantGet(t, c, "k", "v")             // starts refresh
+		time.Sleep(1500 * time.Millisecond) // t=11 ; refresh ended at 10.5
+		wantCalls(t, &o, 2)
+		_, err := c.Peek(ctx, "k")
+		t.Logf("peek: %v, fenced %d", err, c.Stats().Fenced)
+		if err != nil {
+			t.Errorf("refreshed value stored nowhere: %v", err)
+		}
+	})
+}
+
+// A value that must not be stored is not stored by way of a failed write either.
+func TestNoStoreIsNeverKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fb := storetest.NewFaultyBytes(storetest.NewMapBytes())
+		fb.SetRemote()
+		n := 0
+		c := newCache(t, coordinator.Options[string, string]{
+			Tiers:    []tier.Tier[string, string]{memory[string]("l1"), shared[string]("l3", fb)},
+			Lifetime: policy.Lifetime{TTL: time.Minute},
+			LoadEntry: func(context.Context, string, *tier.Entry[string]) (coordinator.Loaded[string], error) {
+				n++
+				return coordinator.Loaded[string]{Value: "secret", NoStore: true}, nil
+			},
+		})
+		fb.Inject(storetest.Fail(errors.New("down")))
+		wantGet(t, c, "k", "secret")
+		wantGet(t, c, "k", "secret")
+		if n != 2 {
+			t.Errorf("NoStore value served from cache: %d loads", n)
+		}
+		fb.Heal()
+		time.Sleep(20 * time.Second)
+		if r, err := c.Peek(ctx, "k"); err == nil {
+			t.Errorf("NoStore value stored in %s: %v", r.Tier, r.Value)
+		}
+	})
+}
+
+// One who has a loader does not share the miss of one who has none.
+func TestLoaderIsNotLostByJoining(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fb := storetest.NewFaultyBytes(storetest.NewMapBytes())
+		fb.SetRemote()
+		fb.Inject(storetest.Slow(50*time.Millisecond), storetest.Get)
+		c := newCache(t, coordinator.Options[string, string]{
+			Tiers: []tier.Tier[string, string]{memory[string]("l1"), shared[string]("l3", fb)},
+		})
+		go c.Get(ctx, "k")
+		time.Sleep(10 * time.Millisecond)
+		v, err := c.GetOrLoad(ctx, "k", func(context.Context, string) (string, error) { return "v", nil })
+		if err != nil || v != "v" {
+			t.Errorf("GetOrLoad: %q %v", v, err)
+		}
+	})
+}
+
+// An absence does not become a zero value by "not modified".
+func TestNotModifiedAbsence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCache(t, coordinator.Options[string, string]{
+			Tiers:    []tier.Tier[string, string]{memory[string]("l1")},
+			Lifetime: policy.Lifetime{TTL: time.Minute, Absent: time.Minute, StaleIfError: time.Hour},
+			LoadEntry: func(_ context.Context, _ string, p *tier.Entry[string]) (coordinator.Loaded[string], error) {
+				if p != nil && p.Validator() == "e404" {
+					return coordinator.Loaded[string]{NotModified: true}, nil
+				}
+				return coordinator.Loaded[string]{Validator: "e404"}, tier.ErrAbsent
+			},
+		})
+		_, err := c.Get(ctx, "k")
+		wantError(t, "first", err, tier.ErrAbsent)
+		_ = c.Expire(ctx, "k")
+		v, err := c.Get(ctx, "k")
+		if !errors.Is(err, tier.ErrAbsent) {
+			t.Errorf("absent became a value: %q, %v", v, err)
+		}
+	})
+}
+
+type nilErr struct{ s string }
+
+func (e *nilErr) Error() string { return e.s }
+
+// A store that returns an error which panics does not take the process down.
+func TestTypedNilErrorInBackground(t *testing.T) {
+	fs := storetest.NewFaulty(storetest.NewMap[string, string]())
+	fs.SetRemote()
+	fs.Inject(storetest.Fail(errors.New("down")))
+	c := newCache(t, coordinator.Options[string, string]{
+		Tiers:   []tier.Tier[string, string]{memory[string]("l1"), {Name: "l2", Store: fs}},
+		Backoff: policy.Backoff{Initial: 10 * time.Millisecond},
+	})
+	_ = c.Set(ctx, "a", "1")
+	var none *nilErr
+	fs.Inject(storetest.Fail(none))
+	time.Sleep(1500 * time.Millisecond)
+}
+
+// The cause of a context is in the error.
+func TestCauseOfContextIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var o origin
+		c := newCache(t, coordinator.Options[string, string]{Tiers: []tier.Tier[string, string]{memory[string]("l1")}, Load: o.after(time.Second, "v")})
+		why := errors.New("shutting down")
+		x, cancel := context.WithCancelCause(ctx)
+		time.AfterFunc(100*time.Millisecond, func() { cancel(why) })
+		_, err := c.Get(x, "k")
+		if !errors.Is(err, why) {
+			t.Errorf("cause lost: %v", err)
+		}
+	})
+}
+
+// A TTL below zero, as of a token that has expired, is not the default one.
+func TestNegativeTTLIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		c := newCache(t, coordinator.Options[string, string]{Tiers: []tier.Tier[string, string]{memory[string]("l1")},
+			LoadEntry: func(context.Context, string, *tier.Entry[string]) (coordinator.Loaded[string], error) {
+				n++
+				return coordinator.Loaded[string]{Value: "token", TTL: -time.Second}, nil
+			}})
+		c.Get(ctx, "k")
+		time.Sleep(30 * time.Second)
+		c.Get(ctx, "k")
+		if n != 2 {
+			t.Errorf("TTL -1s was cached for the default minute (%d loads)", n)
+		}
+	})
+}
+
+// A key whose loader hangs does not stop the refreshes of others.
+func TestOneHungKeyDoesNotStopRefreshes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var hung, peak atomic.Int64
+		loads := map[string]int{}
+		var mu sync.Mutex
+		c := newCache(t, coordinator.Options[string, string]{
+			Tiers:    []tier.Tier[string, string]{memory[string]("l1")},
+			Lifetime: policy.Lifetime{TTL: time.Second, StaleWhileRevalidate: 10 * time.Hour},
+			Refresh:  policy.StaleWhileRevalidate{},
+			Load: func(ctx context.Context, k string) (string, error) {
+				mu.Lock()
+				loads[k]++
+				n := loads[k]
+				mu.Unlock()
+				if k == "bad" && n > 1 {
+					if h := hung.Add(1); h > peak.Load() {
+						peak.Store(h)
+					}
+					<-release
+					hung.Add(-1)
+				}
+				return "v", nil
+			}})
+		defer close(release)
+		for range 1800 {
+			c.Get(ctx, "bad")
+			time.Sleep(time.Second)
+		}
+		s := c.Stats()
+		mu.Lock()
+		before := loads["good"]
+		mu.Unlock()
+		for range 60 {
+			c.Get(ctx, "good")
+			time.Sleep(time.Second)
+		}
+		mu.Lock()
+		after := loads["good"]
+		mu.Unlock()
+		t.Logf("loaders of one key at once: %d; good loads in 60 s: %d; shed %d->%d", peak.Load(), after-before, s.RefreshesShed, c.Stats().RefreshesShed)
+		if after-before < 10 {
+			t.Errorf("one hanging key stopped the refreshes of all others")
+		}
+	})
+}
+
+// A loader may say how long its "none" holds.
+func TestAbsenceWithItsOwnTTL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		c := newCache(t, coordinator.Options[string, string]{Tiers: []tier.Tier[string, string]{memory[string]("l1")}, Lifetime: policy.Lifetime{TTL: time.Minute, Absent: 5 * time.Second},
+			LoadEntry: func(context.Context, string, *tier.Entry[string]) (coordinator.Loaded[string], error) {
+				n++
+				return coordinator.Loaded[string]{TTL: time.Hour}, tier.ErrAbsent
+			}})
+		c.Get(ctx, "k")
+		time.Sleep(10 * time.Second)
+		c.Get(ctx, "k")
+		if n != 1 {
+			t.Errorf("loads %d: Loaded.TTL is ignored for absent", n)
+		}
+	})
+}
+
+// A loader that returns at its time limit and one that does not end in the same error.
+func TestTimeoutErrorIsAlwaysTheSame(t *testing.T) {
+	c := newCache(t, coordinator.Options[int, string]{Tiers: []tier.Tier[int, string]{{Name: "l1", Store: storetest.NewMap[int, string]()}}, Limits: coordinator.Limits{LoadTimeout: time.Millisecond},
+		Load: func(ctx context.Context, _ int) (string, error) {
+			for ctx.Err() == nil {
+			}
+			return "", ctx.Err()
+		}})
+	other := 0
+	for i := range 1500 {
+		if _, err := c.Get(ctx, i); !errors.Is(err, coordinator.ErrLoadTimeout) {
+			other++
+		}
+	}
+	if other > 0 {
+		t.Errorf("%d of 1500 timeouts are not ErrLoadTimeout; LoaderTimeouts %d", other, c.Stats().LoaderTimeouts)
+	}
 }

@@ -2,7 +2,10 @@ package coordinator_test
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"math"
 	"sync/atomic"
@@ -408,6 +411,131 @@ func TestSetTellsTheLifeThatIsLeft(t *testing.T) {
 		}
 		if want := time.Minute - 400*time.Millisecond; upper.ttl != want {
 			t.Errorf("kept for %v, want %v", upper.ttl, want)
+		}
+	})
+}
+
+// Absences have no stale windows, expired ones neither.
+func TestExpiredAbsenceIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fail := false
+		boom := errors.New("boom")
+		c := newCache(t, coordinator.Options[string, string]{
+			Tiers:    []tier.Tier[string, string]{memory[string]("l1")},
+			Lifetime: policy.Lifetime{TTL: time.Minute, Absent: time.Minute, StaleIfError: time.Hour},
+			Load: func(context.Context, string) (string, error) {
+				if fail {
+					return "", boom
+				}
+				return "", tier.ErrAbsent
+			},
+		})
+		_, err := c.Get(ctx, "k")
+		wantError(t, "first", err, tier.ErrAbsent)
+		_ = c.Expire(ctx, "k")
+		fail = true
+		time.Sleep(time.Second)
+		r, err := c.Lookup(ctx, "k")
+		if err == nil {
+			t.Errorf("expired absence served: state %v, stats %+v", r.State, c.Stats())
+		}
+	})
+}
+
+// Who comes while a short-lived answer is being stored is not served past its life (T3).
+func TestJoinerOfSlowStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fb := storetest.NewFaultyBytes(storetest.NewMapBytes())
+		fb.SetRemote()
+		fb.Inject(storetest.Slow(400*time.Millisecond), storetest.Set, storetest.SetIf)
+		var o origin
+		c := newCache(t, coordinator.Options[string, string]{
+			Tiers:    []tier.Tier[string, string]{memory[string]("l1"), shared[string]("l3", fb)},
+			Lifetime: policy.Lifetime{TTL: 100 * time.Millisecond},
+			Load:     o.after(0, "v"),
+		})
+		go c.Get(ctx, "k")
+		time.Sleep(350 * time.Millisecond)
+		r, err := c.Lookup(ctx, "k")
+		if err == nil && r.Age > 100*time.Millisecond {
+			t.Errorf("joiner began at 350ms, got age %v state %v; TTL 100ms, no stale window", r.Age, r.State)
+		}
+	})
+}
+
+// Of two copies of an entry the one that lives longer is held in reserve.
+func TestReserveIsTheCopyThatLivesLongest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fail := false
+		c := newCache(t, coordinator.Options[string, string]{
+			Tiers:    []tier.Tier[string, string]{{Name: "l1", Store: storetest.NewMap[string, string](), TTL: 30 * time.Second}, shared[string]("l3", storetest.NewMapBytes())},
+			Lifetime: policy.Lifetime{TTL: 20 * time.Second, StaleIfError: time.Hour},
+			Load: func(ctx context.Context, _ string) (string, error) {
+				if fail {
+					_ = sleep(ctx, time.Second)
+					return "", errors.New("boom")
+				}
+				return "v", nil
+			},
+		})
+		wantGet(t, c, "k", "v")
+		fail = true
+		time.Sleep(29500 * time.Millisecond)
+		v, err := c.Get(ctx, "k")
+		if err != nil {
+			t.Errorf("l3 has a stale value for an hour, yet: %q %v", v, err)
+		}
+	})
+}
+
+// A fill that takes longer than the entry lives does not have it served past its life (T3).
+func TestSlowFillDoesNotServeTheDead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f2 := storetest.NewFaulty(storetest.NewMap[string, string]())
+		f2.SetRemote()
+		f3 := storetest.NewFaulty(storetest.NewMap[string, string]())
+		f3.SetRemote()
+		c := newCache(t, coordinator.Options[string, string]{Tiers: []tier.Tier[string, string]{{Name: "l1", Store: storetest.NewMap[string, string](), TTL: time.Millisecond}, {Name: "l2", Store: f2, TTL: time.Millisecond}, {Name: "l3", Store: f3}},
+			Lifetime: policy.Lifetime{TTL: 10 * time.Second}})
+		_ = c.Set(ctx, "k", "v")
+		time.Sleep(9900 * time.Millisecond)
+		f2.Inject(storetest.BlackHole(), storetest.Set)
+		r, err := c.Lookup(ctx, "k")
+		if err == nil && r.Age > 10*time.Second {
+			t.Errorf("served at age %v, TTL 10s", r.Age)
+		}
+	})
+}
+
+func shift(t *testing.T, m *storetest.MapBytes, key string, d, ttl time.Duration) {
+	raw, _ := m.Get(ctx, key)
+	binary.BigEndian.PutUint64(raw[8:], binary.BigEndian.Uint64(raw[8:])+uint64(d))
+	tab := crc32.MakeTable(crc32.Castagnoli)
+	sum := crc32.Update(0, tab, []byte(key))
+	sum = crc32.Update(sum, tab, raw[:20])
+	sum = crc32.Update(sum, tab, raw[24:])
+	binary.BigEndian.PutUint32(raw[20:], sum)
+	_ = m.Set(ctx, key, raw, ttl)
+}
+
+// An entry of a process whose clock is far ahead is not born again at each reading.
+func TestClockAheadDoesNotKeepFresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := storetest.NewMapBytes()
+		var n atomic.Int64
+		life := policy.Lifetime{TTL: time.Minute, StaleWhileRevalidate: time.Hour}
+		b := newCache(t, coordinator.Options[string, string]{Lifetime: life, Tiers: []tier.Tier[string, string]{shared[string]("l3", m)}})
+		a := newCache(t, coordinator.Options[string, string]{Lifetime: life, Refresh: policy.StaleWhileRevalidate{}, Tiers: []tier.Tier[string, string]{memory[string]("l1"), shared[string]("l3", m.Another())},
+			Load: func(context.Context, string) (string, error) { n.Add(1); return "new", nil }})
+		_ = b.Set(ctx, "k", "old")
+		shift(t, m, "k", 30*time.Minute, 61*time.Minute)
+		for range 25 * 60 {
+			a.Get(ctx, "k")
+			time.Sleep(time.Second)
+		}
+		r, _ := a.Lookup(ctx, "k")
+		if n.Load() == 0 {
+			t.Errorf("25 min after a 1 min TTL: %q state %v age %v, loads %d", r.Value, r.State, r.Age, n.Load())
 		}
 	})
 }

@@ -398,3 +398,77 @@ func TestRepeatKeepsNewerWrites(t *testing.T) {
 		}
 	}
 }
+
+// A Set that is too large for a tier overtakes an older one that waits to be tried again there.
+func TestTooLargeOvertakesPendingWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fb := storetest.NewFaultyBytes(storetest.NewMapBytes())
+		fb.SetRemote()
+		c := newCache(t, coordinator.Options[string, string]{
+			Tiers:    []tier.Tier[string, string]{{Name: "l1", Store: storetest.NewMap[string, string](), TTL: time.Second}, shared[string]("l3", fb)},
+			Lifetime: policy.Lifetime{TTL: time.Minute},
+			Load:     func(context.Context, string) (string, error) { return "v3", nil },
+		})
+		fb.Inject(storetest.Fail(errors.New("down")))
+		_ = c.Set(ctx, "k", "v1")
+		fb.Heal()
+		fb.Inject(storetest.Fail(tier.ErrTooLarge), storetest.Set, storetest.SetIf)
+		_ = c.Set(ctx, "k", "v2-huge")
+		fb.Heal()
+		time.Sleep(2 * time.Second)
+		if v, _ := c.Get(ctx, "k"); v == "v1" {
+			t.Errorf("got %q, older than the last Set", v)
+		}
+	})
+}
+
+// A failed Delete is remembered for as long as another process lets its entries live.
+func TestDeleteIsRememberedForOthersLives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := storetest.NewMapBytes()
+		fb := storetest.NewFaultyBytes(m.Another())
+		fb.SetRemote()
+		b := newCache(t, coordinator.Options[string, string]{Lifetime: policy.Lifetime{TTL: time.Hour}, Tiers: []tier.Tier[string, string]{shared[string]("l3", m)}})
+		a := newCache(t, coordinator.Options[string, string]{Lifetime: policy.Lifetime{TTL: time.Minute},
+			Tiers: []tier.Tier[string, string]{memory[string]("l1"), shared[string]("l3", fb)}})
+		_ = b.Set(ctx, "k", "old")
+		wantGet(t, a, "k", "old") // a has seen that it lives for an hour
+		fb.Inject(storetest.Fail(errors.New("down")))
+		if err := a.Delete(ctx, "k"); err == nil {
+			t.Error("Delete did not fail")
+		}
+		time.Sleep(2 * time.Minute)
+		fb.Heal()
+		time.Sleep(time.Minute)
+		if v, err := a.Get(ctx, "k"); err == nil {
+			t.Errorf("deleted value back: %q", v)
+		}
+	})
+}
+
+// Keys that a tier refuses for ever do not keep it from being told of others.
+func TestRefusedKeysDoNotStarveOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := storetest.NewFaulty(storetest.NewMap[int, string]())
+		fs.SetRemote()
+		c := newCache(t, coordinator.Options[int, string]{Lifetime: policy.Lifetime{TTL: time.Hour}, Tiers: []tier.Tier[int, string]{{Name: "l1", Store: storetest.NewMap[int, string]()}, {Name: "l2", Store: fs}}})
+		fs.Inject(storetest.Fail(errors.New("down")))
+		for i := range 2000 {
+			_ = c.Set(ctx, i, "v")
+		}
+		fs.Heal()
+		// half of the keys are refused by the server for ever
+		fs.Inject(func(_ context.Context, call storetest.Call, do func() error) error {
+			if call.Keys[0].(int)%2 == 0 {
+				return errors.New("WRONGTYPE")
+			}
+			return do()
+		}, storetest.Set, storetest.Delete)
+		time.Sleep(2 * time.Minute)
+		s := c.Stats().Tiers[1]
+		t.Logf("2 minutes after recovery: repeated %d of 1000 good, pending %d", s.Repeated, s.Pending)
+		if s.Repeated < 1000 {
+			t.Errorf("good keys starve")
+		}
+	})
+}
