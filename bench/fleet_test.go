@@ -218,9 +218,9 @@ func TestFleetWithoutAServerToStart(t *testing.T) {
 
 func TestFleetServerDiesInTheMiddle(t *testing.T) {
 	redis := servers.Redis(t)
-	time.AfterFunc(2*time.Second, redis.Kill) // in the kill of one process, whose others wait long
+	time.AfterFunc(4*time.Second, redis.Kill) // in the kill of one process, whose others wait long
 	code, stdout, stderr := bench(t.Context(), slices.Concat([]string{"fleet"}, few,
-		[]string{"--redis", "redis://" + redis.Addr(), "--scenario", "kill", "--lease-life", "5s"})...)
+		[]string{"--redis", "redis://" + redis.Addr(), "--scenario", "kill", "--lease-life", "20s"})...)
 	if code != exitFailure {
 		t.Errorf("got exit code %d, want %d", code, exitFailure)
 	}

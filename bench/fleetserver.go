@@ -105,18 +105,13 @@ func tryServer(ctx context.Context, kind, path string) (address string, stop fun
 	if err != nil {
 		return "", nil, err
 	}
-	dir, err := os.MkdirTemp("", "terrace-bench-")
-	if err != nil {
-		return "", nil, err
-	}
 	address = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	var words lastWords
 	cmd := exec.Command(path, serverArgs(kind, port)...)
-	cmd.Dir = dir
+	cmd.Dir = os.TempDir() // where it writes nothing
 	cmd.Stdout, cmd.Stderr = &words, &words
 	dieWithParent(cmd)
 	if err := cmd.Start(); err != nil {
-		os.RemoveAll(dir)
 		return "", nil, err
 	}
 	ended := make(chan struct{})
@@ -127,7 +122,6 @@ func tryServer(ctx context.Context, kind, path string) (address string, stop fun
 	stop = func() {
 		_ = cmd.Process.Kill() // there is nothing to keep
 		<-ended
-		os.RemoveAll(dir)
 	}
 	for deadline := time.Now().Add(startWithin); ; time.Sleep(5 * time.Millisecond) {
 		if conn, err := net.DialTimeout("tcp", address, time.Second); err == nil {

@@ -15,6 +15,8 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && (os.Args[1] == processName || os.Args[1] == "fleet") {
 		main() // the tests' program is the bench, too, as a fleet starts itself
 	}
+	// Under the race detector each process of a fleet would take a second to end.
+	os.Setenv("GORACE", strings.TrimSpace("atexit_sleep_ms=0 "+os.Getenv("GORACE")))
 	// go-redis notices only within a second that its client has been closed.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
