@@ -308,9 +308,9 @@ func TestBusDuplicatesAndReordering(t *testing.T) {
 				held = append(held, m...)
 				return nil
 			}
-			m = append([]byte(nil), m...)
-			m, held = held, nil
-			return [][]byte{append([]byte(nil), m...)}
+			late := held
+			held = nil
+			return [][]byte{append([]byte(nil), m...), late} // the second before the first
 		})
 		for i := range 11 {
 			a.mustSet(t, "k", fmt.Sprint("late ", i))
