@@ -104,18 +104,19 @@ func TestTableOfDocuments(t *testing.T) {
 
 // Nothing but a word of the document changes, and something else runs.
 func TestAWordOfTheDocumentChangesWhatRuns(t *testing.T) {
+	document := strings.Replace(goodDocument, "ttl: 500ms", "ttl: 500ms, stale_while_revalidate: 500ms", 1) // swr needs it
 	for _, test := range []struct{ eviction, policy string }{
 		{"lru", "fixed"}, {"2q", "fixed"}, {"arc", "fixed"}, {"sieve", "fixed"}, {"tinylfu", "fixed"}, {"w-tinylfu", "fixed"},
 		{"lru", "swr"}, {"lru", "xfetch"},
 	} {
-		text := strings.NewReplacer("eviction: lru", "eviction: "+test.eviction, "policy: fixed", "policy: "+test.policy).Replace(goodDocument)
+		text := strings.NewReplacer("eviction: lru", "eviction: "+test.eviction, "policy: fixed", "policy: "+test.policy).Replace(document)
 		code, stdout, stderr := compareFiles(t.Context(), nil, file(t, "c.yaml", text))
 		if row := fmt.Sprintf("\n%-9s %-*s  %s ", "products", len("l1:"+test.eviction), "l1:"+test.eviction, test.policy); code != exitOK || !strings.Contains(stdout, row) {
 			t.Errorf("got exit code %d, want the row %q in\n%s%s", code, row, stdout, stderr)
 		}
 		_, stdout, stderr = compareFiles(t.Context(), []string{
 			"--json", "-", "--set", "products.tiers.l1.eviction=" + test.eviction, "--set", "products.refresh.policy=" + test.policy,
-		}, file(t, "c.yaml", goodDocument))
+		}, file(t, "c.yaml", document))
 		if p := parse(t, stdout); len(p.Rows) != 1 || runs(p.Rows[0]) != "products "+test.policy+" l1:"+test.eviction {
 			t.Errorf("--set: got %v, %s", p.Rows, stderr)
 		}
