@@ -17,18 +17,21 @@ import (
 // stored after. A miss there costs one round trip more than without; a hit none.
 //
 // Processes that do not win it wait for what the winner stores, and look again and
-// again with growing, jittered waits. One that has not renewed its lease for Life is
-// taken for dead, and whoever notices first takes its place. When the tier does not
-// answer, everybody loads for himself.
+// again with growing, jittered waits. One that has not renewed its lease for most of
+// Life is taken for dead, and whoever notices first takes its place. When the tier does
+// not answer, everybody loads for himself.
 type Lease struct {
-	// Life is how long a process that has died keeps others from loading; its loads
-	// may take longer, as it renews its leases. Zero: no leases.
+	// Life is how long a process that has died keeps others from having an answer,
+	// beside what a load takes. Loads may take longer than Life, as leases are renewed.
+	// Zero: no leases.
 	Life time.Duration
 }
 
 const (
 	// LeastLeaseLife leaves room for some round trips before a lease is over.
 	LeastLeaseLife = 50 * time.Millisecond
+	// slackShare is the share of Life, one in so many, that is for noticing.
+	slackShare = 4
 	// renewals is how often a lease is renewed in its life.
 	renewals = 3
 	// The waits between two looks at what another process loads grow from one to the
@@ -46,8 +49,8 @@ func (l Lease) validate() error {
 
 // lessor is the tier that keeps a cache's leases.
 type lessor[K comparable, V any] struct {
-	life  time.Duration
-	at    int // which level it is
+	life  time.Duration // after which a holder is taken for dead: it leaves time to notice what another has loaded
+	at    int           // which level it is
 	level *level[K, V]
 	store tier.Leaser[K]
 }
@@ -59,7 +62,7 @@ func newLessor[K comparable, V any](l Lease, levels []*level[K, V]) (*lessor[K, 
 	}
 	for i := len(levels) - 1; i >= 0; i-- {
 		if s, ok := tier.AsLeaser(levels[i].store); ok && levels[i].swap != nil {
-			return &lessor[K, V]{life: l.Life, at: i, level: levels[i], store: s}, nil
+			return &lessor[K, V]{life: l.Life - l.Life/slackShare, at: i, level: levels[i], store: s}, nil
 		}
 	}
 	return nil, errors.New("a lease needs a shared tier that can write on condition, such as Redis or memcached")

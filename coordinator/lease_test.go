@@ -196,7 +196,7 @@ func TestLeaseOfTheDead(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if got := time.Since(start); got > leaseLife+400*time.Millisecond {
+		if got := time.Since(start); got > leaseLife+200*time.Millisecond {
 			t.Errorf("waited %v, want at most the lease's life and a load", got)
 		}
 		wantCalls(t, &l.origin, 2)
