@@ -26,9 +26,11 @@ HEAD ?=
 
 all: vet lint test
 
-# The comparison is tested without -race, under which its full caches take minutes.
+# The comparison is tested without -race, under which its full caches take minutes; so is
+# what byte budgets take of the heap, which -race makes another one.
 test: servers
 	$(GO) test -race -timeout 20m $(TESTFLAGS) ./...
+	$(GO) test -run Heap ./backends/otter ./backends/ristretto ./backends/internal/size
 	$(PEERS) $(GO) test $(TESTFLAGS) ./...
 
 vet:
