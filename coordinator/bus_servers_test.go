@@ -86,7 +86,9 @@ func TestBusOverRedis(t *testing.T) {
 	addr := servers.Redis(t).Addr()
 	a, b := newMember(t, addr, nil), newMember(t, addr, nil)
 	a.write(t, "k", 0)
-	time.Sleep(500 * time.Millisecond) // the publishers have met
+	awaitReal(t, 10*time.Second, "the publishers have met", func() bool {
+		return a.Stats().Bus.Publishers > 0 && b.Stats().Bus.Publishers > 0
+	})
 	var longest time.Duration
 	for v := range int64(200) {
 		a.write(t, "k", v)

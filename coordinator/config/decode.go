@@ -36,7 +36,7 @@ var shorthand = map[reflect.Type]string{reflect.TypeFor[compressionSpec](): "alg
 
 // structure fills a struct of the document from a mapping.
 func (d *decoder) structure(n *node, into reflect.Value, path string) {
-	setAt(into, n)
+	into.Addr().Interface().(interface{ place(*node) }).place(n)
 	fields := fieldsOf(into.Type())
 	if short := shorthand[into.Type()]; short != "" && n.isScalar() && n.kind != nullNode {
 		at := slices.IndexFunc(fields, func(f field) bool { return f.key == short })
@@ -191,34 +191,6 @@ func (d *decoder) caches(n *node, into *map[string]*cacheSpec, path string) {
 			delete(*into, p.key)
 			continue
 		}
-	}
-}
-
-// setAt notes where a struct of the document comes from.
-func setAt(into reflect.Value, n *node) {
-	switch s := into.Addr().Interface().(type) {
-	case *documentSpec:
-		s.at = n
-	case *cacheSpec:
-		s.at = n
-	case *tierSpec:
-		s.at = n
-	case *breakerSpec:
-		s.at = n
-	case *compressionSpec:
-		s.at = n
-	case *encryptionSpec:
-		s.at = n
-	case *lifetimeSpec:
-		s.at = n
-	case *refreshSpec:
-		s.at = n
-	case *leaseSpec:
-		s.at = n
-	case *limitsSpec:
-		s.at = n
-	case *backoffSpec:
-		s.at = n
 	}
 }
 

@@ -30,7 +30,7 @@ func differences(name string, was, is *cacheSpec) []difference {
 	a, b := was.leaves(name, is), is.leaves(name, was)
 	paths := maps.Clone(a)
 	maps.Copy(paths, b)
-	for _, path := range slices.Sorted(maps.Keys(paths)) {
+	for _, path := range sortedKeys(paths) {
 		if x, y := a[path], b[path]; x.same != y.same {
 			all = append(all, difference{path: path, was: x.shown, is: y.shown, live: paths[path].live, tier: paths[path].tier})
 		}

@@ -3,13 +3,18 @@ package config
 // These types are the document. Their tags are the one description of it: the parser,
 // the JSON schema and the reference in docs/configuration.md are made of them.
 
+// placed is a part of the document that knows where it stands.
+type placed struct{ at *node }
+
+func (p *placed) place(n *node) { p.at = n }
+
 type documentSpec struct {
-	at     *node
+	placed
 	Caches map[string]*cacheSpec `key:"caches" must:"yes" doc:"The caches, each under its name."`
 }
 
 type cacheSpec struct {
-	at       *node
+	placed
 	Tiers    []tierSpec   `key:"tiers" must:"yes" doc:"The tiers to chain, the fastest first. At least one."`
 	Lifetime lifetimeSpec `key:"lifetime" must:"yes" live:"yes" doc:"How long entries live."`
 	Refresh  refreshSpec  `key:"refresh" live:"yes" doc:"When an entry is loaded again."`
@@ -19,7 +24,7 @@ type cacheSpec struct {
 }
 
 type tierSpec struct {
-	at             *node
+	placed
 	Name           name            `key:"name" must:"yes" eg:"l1" doc:"What statistics, logs and errors call the tier."`
 	Backend        choice          `key:"backend" must:"yes" of:"backends" doc:"What keeps the entries. In this process's memory: memory (any eviction), or lru, ristretto, otter, sieve, each with the evictions of its library, lru with all. Shared: redis, memcached. Others by registration."`
 	Eviction       choice          `key:"eviction" of:"evictions" for:"memory" default:"the backend's own: lru, tinylfu of ristretto, w-tinylfu of otter, sieve; lru of memory" doc:"What makes room. lru, 2q, arc: golang-lru. tinylfu: Ristretto. w-tinylfu: otter. sieve: SIEVE behind a TinyLFU filter, whose hits take no lock."`
@@ -43,25 +48,25 @@ type tierSpec struct {
 }
 
 type breakerSpec struct {
-	at       *node
+	placed
 	Failures count    `key:"failures" eg:"2" default:"2" doc:"After how many failures in a row to reach the tier, or to get an answer in time, its calls are skipped."`
 	Probe    duration `key:"probe" eg:"1s" default:"1s" doc:"How long they are skipped before one is let through, whose success ends that."`
 }
 
 type compressionSpec struct {
-	at        *node
+	placed
 	Algorithm choice `key:"algorithm" of:"none,s2,zstd" must:"yes" doc:"none, s2 (fast) or zstd (small)."`
 	MinSize   size   `key:"min_size" eg:"1KiB" default:"1KiB" doc:"Smaller values stay as they are."`
 }
 
 type encryptionSpec struct {
-	at   *node
+	placed
 	Key  secret   `key:"key" eg:"${CACHE_KEY}" doc:"The key: 32 bytes as base64 or hex."`
 	Keys []secret `key:"keys" eg:"${CACHE_KEY}" doc:"Several keys, for rotation: the first encrypts, all decrypt. In place of key."`
 }
 
 type lifetimeSpec struct {
-	at                   *node
+	placed
 	TTL                  duration `key:"ttl" must:"yes" live:"yes" forever:"yes" eg:"5m" doc:"How long an entry is fresh, counted from when its load began."`
 	Jitter               share    `key:"jitter" live:"yes" eg:"10%" default:"none" doc:"The share by which each entry's ttl varies at random, so that entries stored together do not end together."`
 	StaleWhileRevalidate duration `key:"stale_while_revalidate" live:"yes" zero:"yes" eg:"30s" default:"0s" doc:"How long past fresh an entry may be served while a load in the background replaces it, under the policies swr and xfetch."`
@@ -70,14 +75,14 @@ type lifetimeSpec struct {
 }
 
 type refreshSpec struct {
-	at      *node
+	placed
 	Policy  choice `key:"policy" live:"yes" must:"yes" of:"policies" doc:"fixed: when it has ended. swr: in the background once it is stale. xfetch: early, at random, the likelier the nearer its end and the longer its load."`
 	Beta    factor `key:"beta" live:"yes" eg:"1" default:"1" doc:"Of xfetch: above 1 refreshes earlier, below 1 later."`
 	Options *node  `key:"options" live:"yes" doc:"What a registered policy wants to know."`
 }
 
 type limitsSpec struct {
-	at          *node
+	placed
 	Flights     count    `key:"flights" live:"yes" eg:"65536" default:"65536" doc:"Loads, and reads of shared tiers, that run at once. More wait, or get a stale value."`
 	Background  count    `key:"background" live:"yes" eg:"64" default:"64" doc:"Refreshes that run at once."`
 	LoadTimeout duration `key:"load_timeout" live:"yes" eg:"10s" default:"10s" doc:"How long a load may take."`
@@ -85,12 +90,12 @@ type limitsSpec struct {
 }
 
 type leaseSpec struct {
-	at   *node
+	placed
 	Life duration `key:"life" must:"yes" eg:"3s" doc:"How long a process that has died keeps others from loading. Loads may take longer. At least 50ms."`
 }
 
 type backoffSpec struct {
-	at      *node
+	placed
 	Initial duration `key:"initial" eg:"250ms" default:"250ms" doc:"The wait after the first failure; it doubles with each more."`
 	Max     duration `key:"max" eg:"10s" default:"10s" doc:"The longest wait."`
 }

@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -75,7 +74,7 @@ func Load(path string, o Options) (*Document, error) {
 }
 
 // Names returns the names of the caches, in order.
-func (d *Document) Names() []string { return slices.Sorted(maps.Keys(d.spec.Caches)) }
+func (d *Document) Names() []string { return sortedKeys(d.spec.Caches) }
 
 // Warnings returns what is legal and unwise.
 func (d *Document) Warnings() []Fault { return slices.Clone(d.warnings) }
