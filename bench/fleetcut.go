@@ -1,26 +1,27 @@
 package main
 
 import (
+	"fmt"
 	"net"
 	"net/url"
+	"strconv"
+	"time"
 
-	"github.com/Shopify/toxiproxy/v2"
-	"github.com/rs/zerolog"
+	"github.com/terracecache/terrace/internal/faultproxy"
 )
 
 // forwarder passes connections on to servers, one port of its own for each, until it is
-// cut.
+// told to do something else.
 type forwarder struct {
-	proxies map[string]*toxiproxy.Proxy // by the server's address
+	proxies map[string]*faultproxy.Proxy // by the server's address
 }
 
 func newForwarder(addresses []string) (*forwarder, error) {
-	f := &forwarder{proxies: make(map[string]*toxiproxy.Proxy)}
-	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
+	f := &forwarder{proxies: make(map[string]*faultproxy.Proxy)}
 	for _, address := range addresses {
-		p := toxiproxy.NewProxy(server, address, "127.0.0.1:0", address)
-		if err := p.Start(); err != nil {
-			f.cut()
+		p, err := newProxy(address)
+		if err != nil {
+			f.close()
 			return nil, err
 		}
 		f.proxies[address] = p
@@ -28,11 +29,24 @@ func newForwarder(addresses []string) (*forwarder, error) {
 	return f, nil
 }
 
+func newProxy(address string) (p *faultproxy.Proxy, err error) {
+	for range startTries {
+		var port int
+		if port, err = freePort(); err != nil {
+			return nil, err
+		}
+		if p, err = faultproxy.New(net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), address); err == nil {
+			return p, nil
+		}
+	}
+	return nil, err
+}
+
 // dials returns where to connect to in place of each server.
 func (f *forwarder) dials() map[string]string {
 	to := make(map[string]string)
 	for address, p := range f.proxies {
-		to[address] = p.Listen
+		to[address] = p.Addr()
 	}
 	return to
 }
@@ -40,18 +54,46 @@ func (f *forwarder) dials() map[string]string {
 // cut closes all connections, and has new ones refused.
 func (f *forwarder) cut() {
 	for _, p := range f.proxies {
-		p.Stop()
+		p.Cut()
 	}
 }
 
-// restore lets connections through again, on the ports of before.
+// restore lets all through again, on the ports of before.
 func (f *forwarder) restore() error {
+	return f.each((*faultproxy.Proxy).Restore)
+}
+
+// blackHole keeps connections open and lets nothing pass.
+func (f *forwarder) blackHole() error { return f.each((*faultproxy.Proxy).BlackHole) }
+
+// delay has the servers' answers come later.
+func (f *forwarder) delay(d time.Duration) error {
+	return f.each(func(p *faultproxy.Proxy) error { return p.Delay(d) })
+}
+
+// reset aborts all connections, and accepts new ones.
+func (f *forwarder) reset() {
 	for _, p := range f.proxies {
-		if err := p.Start(); err != nil {
-			return err
+		p.Reset()
+	}
+}
+
+func (f *forwarder) each(do func(*faultproxy.Proxy) error) error {
+	for address, p := range f.proxies {
+		if err := do(p); err != nil {
+			return fmt.Errorf("forward to %s: %w", address, err)
 		}
 	}
 	return nil
+}
+
+func (f *forwarder) close() {
+	if f == nil {
+		return
+	}
+	for _, p := range f.proxies {
+		p.Close()
+	}
 }
 
 // through returns the order with connections that go through the forwarder.
@@ -60,13 +102,18 @@ func (o cacheOrder) through(f *forwarder) cacheOrder {
 		o.Dial = f.dials()
 		return o
 	}
-	u, err := url.Parse(o.Redis)
+	o.Redis = redisThrough(o.Redis, f)
+	return o
+}
+
+// redisThrough returns the URL of a Redis with the forwarder's address.
+func redisThrough(rawURL string, f *forwarder) string {
+	u, err := url.Parse(rawURL)
 	if err != nil {
-		return o // it was parsed before
+		return rawURL // it was parsed before
 	}
 	u.Host = f.dials()[redisAddress(u)]
-	o.Redis = u.String()
-	return o
+	return u.String()
 }
 
 // redisAddress returns the host:port of a URL.

@@ -112,9 +112,7 @@ func (f *fleet) endAll() {
 		ending.Go(m.end)
 	}
 	ending.Wait()
-	if f.forwarder != nil {
-		f.forwarder.cut()
-	}
+	f.forwarder.close()
 }
 
 // each calls the members at the same time, and returns when all have answered.
