@@ -16,6 +16,7 @@ const (
 	CanMeasure                       // Measurer
 	CanResize                        // Resizer
 	CanLease                         // Leaser
+	CanTrack                         // Tracker, BytesTracker
 )
 
 // Partial is implemented by a wrapper whose method set promises more than the

@@ -16,6 +16,11 @@ type EncodeOptions[K comparable] struct {
 	// other kinds a binary form.
 	Key func(K) string
 
+	// ParseKey undoes Key: it returns the key that has a text, or any error where none
+	// has. Only tracking needs it (see [Tracker]), and only beside Key. It may be called
+	// concurrently.
+	ParseKey func(text string) (K, error)
+
 	// Schema names the meaning of the payload; entries of another schema are
 	// unreadable. Empty: the codec's name and the value's type. Change it when the
 	// type keeps its name and changes its meaning.
@@ -44,8 +49,12 @@ func Encode[K comparable, V any](b Bytes, c Codec[V]) *Encoded[K, V] {
 // EncodeWith is [Encode] with options.
 func EncodeWith[K comparable, V any](b Bytes, c Codec[V], o EncodeOptions[K]) *Encoded[K, V] {
 	s := &Encoded[K, V]{bytes: b, codec: c, key: o.Key, transforms: transforms{o.Compression, o.Encryption}}
+	s.parse = o.ParseKey
 	if s.key == nil {
 		s.key, s.invalid = keyText[K]()
+		if keys, err := NewKeyCoder[K](); err == nil {
+			s.parse = keys.Key
+		}
 	}
 	if b == nil || c == nil {
 		s.invalid = errors.New("terrace: Encode needs a byte store and a codec")
@@ -65,6 +74,7 @@ func EncodeWith[K comparable, V any](b Bytes, c Codec[V], o EncodeOptions[K]) *E
 	s.swap, _ = AsBytesSwapper(b)
 	s.clear, _ = AsClearer(b)
 	s.measure, _ = AsMeasurer(b)
+	s.track, _ = AsBytesTracker(b)
 	return s
 }
 
@@ -82,6 +92,9 @@ type Encoded[K comparable, V any] struct {
 	swap    BytesSwapper
 	clear   Clearer
 	measure Measurer
+	track   BytesTracker
+	own     ownWrites
+	parse   func(string) (K, error) // nil where texts cannot be undone
 }
 
 // Validate returns what is wrong with the composition, or nil.
@@ -106,6 +119,8 @@ func (s *Encoded[K, V]) Can(c Capability) bool {
 		return s.clear != nil
 	case CanMeasure:
 		return s.measure != nil
+	case CanTrack:
+		return s.track != nil
 	default:
 		return false
 	}
@@ -152,6 +167,7 @@ func (s *Encoded[K, V]) Set(ctx context.Context, key K, entry *Entry[V], ttl tim
 		// The old value must not outlive a write that failed.
 		return errors.Join(err, s.bytes.Delete(ctx, text))
 	}
+	s.own.note(text, b)
 	return s.bytes.Set(ctx, text, b, ttl)
 }
 
@@ -167,9 +183,12 @@ func (s *Encoded[K, V]) SetIf(ctx context.Context, key K, entry *Entry[V], ttl t
 	b, err := s.encode(text, entry, ttl)
 	if err != nil || ttl <= 0 {
 		// What is there goes all the same, if the condition holds.
-		stored, swapErr := s.swap.SetIf(ctx, text, s.tombstone(text, time.Second), time.Second, []byte(v.head))
+		b = s.tombstone(text, time.Second)
+		s.own.note(text, b)
+		stored, swapErr := s.swap.SetIf(ctx, text, b, time.Second, []byte(v.head))
 		return stored && err == nil, errors.Join(err, swapErr)
 	}
+	s.own.note(text, b)
 	return s.swap.SetIf(ctx, text, b, ttl, []byte(v.head))
 }
 
@@ -179,7 +198,9 @@ func (s *Encoded[K, V]) Bury(ctx context.Context, key K, hold time.Duration) err
 	if err != nil {
 		return err
 	}
-	return s.bytes.Set(ctx, text, s.tombstone(text, hold), hold)
+	b := s.tombstone(text, hold)
+	s.own.note(text, b)
+	return s.bytes.Set(ctx, text, b, hold)
 }
 
 // Lease implements [Leaser].
@@ -219,6 +240,9 @@ func (s *Encoded[K, V]) swapMark(ctx context.Context, key K, beside string, ttl 
 	}
 	text += beside
 	b := s.mark(text, ttl, lease)
+	if beside == "" {
+		s.own.note(text, b)
+	}
 	won, err = s.swap.SetIf(ctx, text, b, ttl, []byte(v.head))
 	return Version{head: string(b[:HeadSize])}, won, err
 }
@@ -271,6 +295,7 @@ func (s *Encoded[K, V]) SetMany(ctx context.Context, keys []K, entries []*Entry[
 			failed, drop = append(failed, err), append(drop, text)
 			continue
 		}
+		s.own.note(text, b)
 		texts, values, lives = append(texts, text), append(values, b), append(lives, ttls[i])
 	}
 	if len(drop) > 0 {

@@ -195,6 +195,10 @@ func headLeased(head string) bool {
 		head[2]&(flagTombstone|flagLease) == flagTombstone|flagLease
 }
 
+// headBuried reports whether the first HeadSize bytes of an envelope are a tombstone, of
+// a deletion or a lease.
+func headBuried(head []byte) bool { return head[2]&flagTombstone != 0 }
+
 // headTime returns the time that the first HeadSize bytes of an envelope hold.
 func headTime(head string, now clocks) (Instant, bool) {
 	if len(head) < HeadSize || head[0] != envelopeMagic || head[1] != envelopeVersion {
