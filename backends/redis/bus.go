@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -144,7 +143,7 @@ func (b *Bus) Subscribe(channel string, h tier.BusHandler) (unsubscribe func(), 
 	}
 	s := newSubscription(b, b.options.Prefix+channel, h)
 	b.subs[s] = struct{}{}
-	s.start()
+	s.start(b.ctx)
 	return func() {
 		b.mu.Lock()
 		delete(b.subs, s)
@@ -172,56 +171,18 @@ func (b *Bus) Close() error {
 }
 
 // connect returns a new subscription to the channel, sent within the bus's time limit.
-// It never reuses one that has lost its connection: go-redis would make that again
-// without telling.
 func (b *Bus) connect(ctx context.Context, channel string) (*redis.PubSub, error) {
-	ctx, cancel := context.WithTimeout(ctx, b.options.Timeout)
-	defer cancel()
-	type outcome struct {
-		sub *redis.PubSub
-		err error
-	}
-	done := make(chan outcome, 1)
-	go func() {
-		var o outcome
-		defer func() {
-			if p := recover(); p != nil { // as a Ring without a shard that works does
-				o.err = fmt.Errorf("the client panicked: %v", p)
-			}
-			if o.err != nil && o.sub != nil {
-				_ = o.sub.Close()
-				o.sub = nil
-			}
-			done <- o
-		}()
+	return dial(ctx, b.options.Timeout, func(ctx context.Context) (sub *redis.PubSub, err error) {
 		switch c := b.store.client.(type) {
 		case *redis.ClusterClient:
-			o.sub = c.SSubscribe(ctx)
-			o.err = o.sub.SSubscribe(ctx, channel)
+			sub = c.SSubscribe(ctx)
+			return sub, sub.SSubscribe(ctx, channel)
 		case *redis.Client:
-			o.sub = c.Subscribe(ctx)
-			o.err = o.sub.Subscribe(ctx, channel)
+			sub = c.Subscribe(ctx)
+			return sub, sub.Subscribe(ctx, channel)
 		default:
 			// The error of the first try is not given; what follows meets it.
-			o.sub = c.Subscribe(ctx, channel)
+			return c.Subscribe(ctx, channel), nil
 		}
-	}()
-	select {
-	case o := <-done:
-		return o.sub, o.err
-	case <-ctx.Done(): // the client does not heed contexts
-		go func() {
-			if o := <-done; o.sub != nil {
-				_ = o.sub.Close()
-			}
-		}()
-		return nil, ctx.Err()
-	}
+	})
 }
-
-// errSilent is why a connection is given up that has answered nothing, not even a ping.
-var errSilent = errors.New("the connection is silent")
-
-// errMoved is why a connection is given up whose channel has gone to another node, or
-// that go-redis has made anew.
-var errMoved = errors.New("the subscription has moved")

@@ -1,6 +1,9 @@
 package redis
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Options are what [NewWith], [Open] and [OpenClient] can be told.
 type Options struct {
@@ -24,6 +27,48 @@ type Options struct {
 	// one is answered with tier.ErrTooLarge. Set it where the server's
 	// proto-max-bulk-len is not the default. Zero: 512 MiB.
 	MaxValueSize int
+
+	// Tracking says how the connection is kept that tells of changes, where a cache asks
+	// for that: see [Store.Track].
+	Tracking TrackingOptions
+}
+
+// TrackingOptions say how a tracking's connection is kept.
+type TrackingOptions struct {
+	// Timeout bounds each try to connect. Zero: 1 s.
+	Timeout time.Duration
+
+	// Ping is how often the connection is tried, from both ends: one that has been
+	// silent for three times as long is given up for lost. Zero: 1 s.
+	Ping time.Duration
+
+	// Buffer is how many bytes of changed keys wait for the handler at most. Zero: 8 MiB.
+	Buffer int
+}
+
+func (o TrackingOptions) validate() error {
+	switch {
+	case o.Timeout < 0:
+		return fmt.Errorf("terrace/redis: tracking Timeout %v: want more than zero, or zero for %v", o.Timeout, defaultBusTimeout)
+	case o.Ping < 0:
+		return fmt.Errorf("terrace/redis: tracking Ping %v: want more than zero, or zero for %v", o.Ping, defaultBusPing)
+	case o.Buffer < 0:
+		return fmt.Errorf("terrace/redis: tracking Buffer %d: want a number of bytes, or zero for %d", o.Buffer, defaultBusBuffer)
+	}
+	return nil
+}
+
+func (o TrackingOptions) withDefaults() TrackingOptions {
+	if o.Timeout == 0 {
+		o.Timeout = defaultBusTimeout
+	}
+	if o.Ping == 0 {
+		o.Ping = defaultBusPing
+	}
+	if o.Buffer == 0 {
+		o.Buffer = defaultBusBuffer
+	}
+	return o
 }
 
 const (
@@ -42,7 +87,7 @@ func (o Options) Validate() error {
 	case o.MaxValueSize < 0:
 		return fmt.Errorf("terrace/redis: MaxValueSize %d: want a number of bytes, or zero for %d", o.MaxValueSize, defaultMaxValueSize)
 	}
-	return nil
+	return o.Tracking.validate()
 }
 
 func (o Options) withDefaults() Options {
@@ -55,5 +100,6 @@ func (o Options) withDefaults() Options {
 	if o.MaxValueSize < 1 {
 		o.MaxValueSize = defaultMaxValueSize
 	}
+	o.Tracking = o.Tracking.withDefaults()
 	return o
 }

@@ -29,12 +29,14 @@ type Store struct {
 	gate    *gate.Gate
 
 	gatherers *gatherers // nil: reads go alone
+	tracks    tracks
 }
 
 var (
 	_ tier.Bytes        = (*Store)(nil)
 	_ tier.BytesBatcher = (*Store)(nil)
 	_ tier.BytesSwapper = (*Store)(nil)
+	_ tier.BytesTracker = (*Store)(nil)
 	_ tier.Clearer      = (*Store)(nil)
 	_ tier.Partial      = (*Store)(nil)
 	_ tier.Validator    = (*Store)(nil)
@@ -69,6 +71,8 @@ func (s *Store) Can(c tier.Capability) bool {
 		return true
 	case tier.CanClear:
 		return s.options.Prefix != ""
+	case tier.CanTrack:
+		return s.single()
 	default:
 		return false
 	}
@@ -86,6 +90,7 @@ func (s *Store) Close() error {
 	if !s.gate.Close() {
 		return nil
 	}
+	s.tracks.close()
 	if s.gatherers != nil {
 		s.gatherers.Close()
 	}

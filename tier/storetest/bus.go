@@ -67,22 +67,27 @@ func busChecks() []check[func(testing.TB) BusSystem] {
 	}
 }
 
-// busEar is a handler that remembers.
-type busEar struct {
+// ear is what handlers share that remember.
+type ear struct {
 	t      testing.TB
 	within time.Duration
 	inside atomic.Int32
 	closed atomic.Bool
-	pause  func() // in each Message
 
 	mu        sync.Mutex
-	messages  []string
 	connected int
 	lost      []error
 	up        bool
 }
 
-func (e *busEar) enter() func() {
+// busEar is a handler that remembers.
+type busEar struct {
+	ear
+	pause    func() // in each Message
+	messages []string
+}
+
+func (e *ear) enter() func() {
 	if e.inside.Add(1) != 1 {
 		e.t.Error("two calls of one handler at a time")
 	}
@@ -93,7 +98,7 @@ func (e *busEar) enter() func() {
 	return func() { e.mu.Unlock(); e.inside.Add(-1) }
 }
 
-func (e *busEar) Connected() {
+func (e *ear) Connected() {
 	defer e.enter()()
 	if e.up {
 		e.t.Error("Connected twice without Lost in between")
@@ -110,7 +115,7 @@ func (e *busEar) Message(m []byte) {
 	e.messages = append(e.messages, string(m))
 }
 
-func (e *busEar) Lost(why error) {
+func (e *ear) Lost(why error) {
 	defer e.enter()()
 	if why == nil {
 		e.t.Error("Lost without a reason")
@@ -120,7 +125,7 @@ func (e *busEar) Lost(why error) {
 }
 
 // await waits until ok, which is called with the ear's lock held.
-func (e *busEar) await(what string, ok func() bool) {
+func (e *ear) await(what string, ok func() bool) {
 	e.t.Helper()
 	awaitBus(e.t, e.within, what, func() bool {
 		e.mu.Lock()
@@ -146,7 +151,7 @@ func (s BusSystem) open(t testing.TB) tier.Bus {
 // listen subscribes and waits until the subscription stands.
 func (s BusSystem) listen(t testing.TB, b tier.Bus, channel string) (*busEar, func()) {
 	t.Helper()
-	e := &busEar{t: t, within: s.Within}
+	e := &busEar{ear: ear{t: t, within: s.Within}}
 	unsubscribe := s.subscribe(t, b, channel, e)
 	e.await("a connection", func() bool { return e.connected > 0 })
 	return e, unsubscribe
@@ -293,7 +298,7 @@ func busSlow(t testing.TB, s BusSystem) {
 	body := strings.Repeat("x", 100_000)
 	a, b := s.open(t), s.open(t)
 	hold := make(chan struct{})
-	slow := &busEar{t: t, within: s.Within, pause: func() { <-hold }}
+	slow := &busEar{ear: ear{t: t, within: s.Within}, pause: func() { <-hold }}
 	s.subscribe(t, b, "channel", slow)
 	slow.await("a connection", func() bool { return slow.connected > 0 })
 	other, _ := s.listen(t, b, "other")
@@ -349,7 +354,7 @@ func busCutFirst(t testing.TB, s BusSystem) {
 	}
 	s.Cut()
 	b := s.open(t)
-	e := &busEar{t: t, within: s.Within}
+	e := &busEar{ear: ear{t: t, within: s.Within}}
 	s.subscribe(t, b, "channel", e)
 	time.Sleep(50 * time.Millisecond)
 	e.mu.Lock()
@@ -394,6 +399,12 @@ func busClosed(t testing.TB, s BusSystem) {
 		t.Errorf("Subscribe after Close: %v", err)
 	}
 	closeStore(t, a)
+	wantGoroutines(t, before)
+}
+
+// wantGoroutines fails the test if there are more goroutines than before.
+func wantGoroutines(t testing.TB, before int) {
+	t.Helper()
 	// Those of a server in this process may take a moment.
 	if !eventually(time.Sleep, soon, func() bool { return runtime.NumGoroutine() <= before }) {
 		stacks := make([]byte, 1<<16)
@@ -407,7 +418,7 @@ func busConcurrent(t testing.TB, s BusSystem) {
 	g := group{t: t}
 	g.run(8, func(i int) {
 		for n := range 10 {
-			e := &busEar{t: t, within: s.Within}
+			e := &busEar{ear: ear{t: t, within: s.Within}}
 			unsubscribe, err := b.Subscribe(fmt.Sprint("channel ", n%3), e)
 			if err != nil {
 				if !errors.Is(err, tier.ErrClosed) {

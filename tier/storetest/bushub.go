@@ -63,9 +63,6 @@ type HubBus struct {
 	closed bool
 }
 
-// hubBuffer is how many messages wait for a handler at most.
-const hubBuffer = 1024
-
 var errHubCut = errors.New("storetest: the bus is cut off")
 
 // Cut disconnects the bus: Publish fails, and its subscribers are told that they lose
@@ -144,12 +141,11 @@ func (b *HubBus) Subscribe(channel string, handler tier.BusHandler) (unsubscribe
 	if b.closed {
 		return nil, tier.ErrClosed
 	}
-	s := &hubSubscription{channel: channel, handler: handler, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	s := &hubSubscription{channel, newTeller(handler)}
 	b.subs[s] = struct{}{}
 	if !b.isCut {
 		s.put(tier.BusHandler.Connected)
 	}
-	go s.run()
 	return func() {
 		h.mu.Lock()
 		delete(b.subs, s)
@@ -173,83 +169,12 @@ func (b *HubBus) Close() error {
 	return nil
 }
 
-// hubSubscription calls a handler from a goroutine of its own.
+// hubSubscription is a handler's subscription to a channel.
 type hubSubscription struct {
 	channel string
-	handler tier.BusHandler
-	wake    chan struct{} // of one
-	ended   chan struct{}
-
-	mu      sync.Mutex
-	waiting []func(tier.BusHandler)
-	overrun bool // messages are lost until all that wait have been taken
-	closed  bool
+	*teller[tier.BusHandler]
 }
 
 func (s *hubSubscription) deliver(message []byte) {
-	s.mu.Lock()
-	full := len(s.waiting) >= hubBuffer
-	lost := s.overrun
-	s.overrun = s.overrun || full
-	s.mu.Unlock()
-	switch {
-	case lost:
-	case full:
-		s.put(func(h tier.BusHandler) { h.Lost(tier.ErrBusOverrun) })
-	default:
-		s.put(func(h tier.BusHandler) { h.Message(message) })
-	}
-}
-
-func (s *hubSubscription) put(call func(tier.BusHandler)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.waiting = append(s.waiting, call)
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
-}
-
-func (s *hubSubscription) take() (call func(tier.BusHandler), closed bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.closed:
-		return nil, true
-	case len(s.waiting) > 0:
-		call = s.waiting[0]
-		s.waiting = s.waiting[1:]
-		return call, false
-	case s.overrun:
-		s.overrun = false
-		return tier.BusHandler.Connected, false
-	default:
-		return nil, false
-	}
-}
-
-func (s *hubSubscription) run() {
-	defer close(s.ended)
-	for {
-		switch call, closed := s.take(); {
-		case closed:
-			return
-		case call != nil:
-			call(s.handler)
-		default:
-			<-s.wake
-		}
-	}
-}
-
-func (s *hubSubscription) close() {
-	s.mu.Lock()
-	s.closed = true
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
-	s.mu.Unlock()
-	<-s.ended
+	s.send(func(h tier.BusHandler) { h.Message(message) })
 }

@@ -23,6 +23,8 @@ const (
 	GetVersion Op = "GetVersion"
 	SetIf      Op = "SetIf"
 	Bury       Op = "Bury"
+	Heads      Op = "Heads"
+	Writers    Op = "Writers"
 	Clear      Op = "Clear"
 	Close      Op = "Close"
 )
@@ -131,7 +133,7 @@ type Faults struct {
 // Close where none is.
 func (f *Faults) Inject(fault Fault, ops ...Op) {
 	if len(ops) == 0 {
-		ops = []Op{Get, Set, Delete, GetMany, SetMany, DeleteMany, GetVersion, SetIf, Bury, Clear}
+		ops = []Op{Get, Set, Delete, GetMany, SetMany, DeleteMany, GetVersion, SetIf, Bury, Heads, Writers, Clear}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

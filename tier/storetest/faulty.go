@@ -31,6 +31,8 @@ func (f *Faulty[K, V]) Can(c tier.Capability) (ok bool) {
 		_, ok = tier.AsClearer(f.store)
 	case tier.CanMeasure:
 		_, ok = tier.AsMeasurer(f.store)
+	case tier.CanTrack:
+		_, ok = tier.AsTracker(f.store)
 	}
 	return ok
 }
@@ -133,6 +135,34 @@ func (f *Faulty[K, V]) Bury(ctx context.Context, key K, hold time.Duration) erro
 	return f.do(ctx, Call{Bury, []any{key}}, func() error { return swap.Bury(ctx, key, hold) })
 }
 
+// Track implements [tier.Tracker]. It fails as the other store does only.
+func (f *Faulty[K, V]) Track(h tier.TrackHandler[K]) (stop func(), err error) {
+	track, ok := tier.AsTracker(f.store)
+	if !ok {
+		return nil, errors.ErrUnsupported
+	}
+	return track.Track(h)
+}
+
+// Wrote implements [tier.Tracker].
+func (f *Faulty[K, V]) Wrote(key K) bool {
+	track, ok := tier.AsTracker(f.store)
+	return ok && track.Wrote(key)
+}
+
+// Writers implements [tier.Tracker].
+func (f *Faulty[K, V]) Writers(ctx context.Context, keys []K) (writers []tier.Writer, err error) {
+	track, ok := tier.AsTracker(f.store)
+	if !ok {
+		return nil, errors.ErrUnsupported
+	}
+	err = f.do(ctx, Call{Writers, anys(keys)}, func() (err error) {
+		writers, err = track.Writers(ctx, keys)
+		return err
+	})
+	return writers, err
+}
+
 // Clear implements [tier.Clearer].
 func (f *Faulty[K, V]) Clear(ctx context.Context) error { return f.clear(ctx, f.store) }
 
@@ -165,6 +195,8 @@ func (f *FaultyBytes) Can(c tier.Capability) (ok bool) {
 		_, ok = tier.AsClearer(f.bytes)
 	case tier.CanMeasure:
 		_, ok = tier.AsMeasurer(f.bytes)
+	case tier.CanTrack:
+		_, ok = tier.AsBytesTracker(f.bytes)
 	}
 	return ok
 }
@@ -243,6 +275,28 @@ func (f *FaultyBytes) SetIf(ctx context.Context, key string, value []byte, ttl t
 		return err
 	})
 	return stored && err == nil, err
+}
+
+// Track implements [tier.BytesTracker]. It fails as the other store does only.
+func (f *FaultyBytes) Track(h tier.TrackHandler[string]) (stop func(), err error) {
+	track, ok := tier.AsBytesTracker(f.bytes)
+	if !ok {
+		return nil, errors.ErrUnsupported
+	}
+	return track.Track(h)
+}
+
+// Heads implements [tier.BytesTracker].
+func (f *FaultyBytes) Heads(ctx context.Context, keys []string) (heads [][]byte, err error) {
+	track, ok := tier.AsBytesTracker(f.bytes)
+	if !ok {
+		return nil, errors.ErrUnsupported
+	}
+	err = f.do(ctx, Call{Heads, anys(keys)}, func() (err error) {
+		heads, err = track.Heads(ctx, keys)
+		return err
+	})
+	return heads, err
 }
 
 // Clear implements [tier.Clearer].

@@ -13,17 +13,19 @@ import (
 
 // MapBytes is the simplest [tier.Bytes] that is right: a client of a map that
 // stands for a server. It can do all that a byte store can: batch, conditional
-// writes, clear and measure. It takes its time from [tier.Now], so it works in
+// writes, clear, measure and tracking. It takes its time from [tier.Now], so it works in
 // virtual time.
 type MapBytes struct {
 	server *mapServer
 	closed atomic.Bool
+	isCut  bool // guarded by the server's mu: its trackings are cut off
 }
 
 // mapServer is what the clients of one server share.
 type mapServer struct {
 	mu     sync.Mutex
 	values map[string]mapValue
+	tracks map[*mapTracking]struct{}
 }
 
 type mapValue struct {
@@ -53,7 +55,7 @@ func (m *MapBytes) Set(ctx context.Context, key string, value []byte, ttl time.D
 
 // Delete implements [tier.Bytes].
 func (m *MapBytes) Delete(ctx context.Context, key string) error {
-	return m.do(ctx, func(s *mapServer) { delete(s.values, key) })
+	return m.do(ctx, func(s *mapServer) { s.delete(key) })
 }
 
 // GetMany implements [tier.BytesBatcher].
@@ -80,7 +82,7 @@ func (m *MapBytes) SetMany(ctx context.Context, keys []string, values [][]byte, 
 func (m *MapBytes) DeleteMany(ctx context.Context, keys []string) error {
 	return m.do(ctx, func(s *mapServer) {
 		for _, key := range keys {
-			delete(s.values, key)
+			s.delete(key)
 		}
 	})
 }
@@ -98,7 +100,10 @@ func (m *MapBytes) SetIf(ctx context.Context, key string, value []byte, ttl time
 
 // Clear implements [tier.Clearer]. All clients of a server are one cache.
 func (m *MapBytes) Clear(ctx context.Context) error {
-	return m.do(ctx, func(s *mapServer) { clear(s.values) })
+	return m.do(ctx, func(s *mapServer) {
+		clear(s.values)
+		s.tell(tier.TrackHandler[string].ChangedAll)
+	})
 }
 
 // Keys returns the keys that the server holds, sorted, for tests to look at.
@@ -125,6 +130,7 @@ func (m *MapBytes) Usage() tier.Usage {
 // Close implements [tier.Bytes]. The server keeps what it holds.
 func (m *MapBytes) Close() error {
 	m.closed.Store(true)
+	m.stopTracks()
 	return nil
 }
 
@@ -145,7 +151,7 @@ func (m *MapBytes) do(ctx context.Context, f func(*mapServer)) error {
 func (s *mapServer) get(key string) []byte {
 	v, ok := s.values[key]
 	if ok && v.until <= tier.Now() {
-		delete(s.values, key)
+		s.delete(key)
 		return nil
 	}
 	return v.bytes
@@ -154,8 +160,17 @@ func (s *mapServer) get(key string) []byte {
 // set is called with mu held.
 func (s *mapServer) set(key string, value []byte, ttl time.Duration) {
 	if ttl <= 0 {
-		delete(s.values, key)
+		s.delete(key)
 		return
 	}
 	s.values[key] = mapValue{bytes: append([]byte{}, value...), until: tier.Now().Add(ttl)}
+	s.changed(key)
+}
+
+// delete is called with mu held.
+func (s *mapServer) delete(key string) {
+	if _, there := s.values[key]; there {
+		delete(s.values, key)
+		s.changed(key)
+	}
 }
