@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,6 +47,8 @@ func processCommand(stdin io.Reader, stdout io.Writer) *cobra.Command {
 				"write":   handle(p.write),
 				"await":   handle(p.await),
 				"audit":   handle(p.audit),
+				"play":    handle(p.play),
+				"collect": handle(p.collect),
 			})
 			if err := p.parent.serve(stdin); err != nil {
 				return failure{err}
@@ -63,10 +67,23 @@ type cacheOrder struct {
 	Memcached []string          `json:"memcached,omitempty"`
 	Dial      map[string]string `json:"dial,omitempty"` // where to connect to in place of a memcached server
 	Prefix    string            `json:"prefix"`
-	LeaseLife time.Duration     `json:"lease_life"` // zero: no leases
-	Bus       bool              `json:"bus"`        // over the Redis
+	LeaseLife time.Duration     `json:"lease_life"`          // zero: no leases
+	Bus       bool              `json:"bus"`                 // over the Redis
+	BusRedis  string            `json:"bus_redis,omitempty"` // if that is another URL
 	L1TTL     time.Duration     `json:"l1_ttl"`
 	Keys      int               `json:"keys"`
+	Number    int               `json:"number"` // of the process, from 0
+	Times     cacheTimes        `json:"times"`
+}
+
+// cacheTimes are limits of a cache; zero for the default.
+type cacheTimes struct {
+	Timeout   time.Duration `json:"timeout"`   // of the shared tier, and of the bus
+	Probe     time.Duration `json:"probe"`     // of the shared tier's breaker
+	Retry     time.Duration `json:"retry"`     // from failed writes to the next try, at most
+	Heartbeat time.Duration `json:"heartbeat"` // of the bus
+	Ping      time.Duration `json:"ping"`      // of the bus
+	Clamp     time.Duration `json:"clamp"`     // of the bus
 }
 
 // keyValue is a key's value: whose it is, and how many writes of the key came before it.
@@ -89,12 +106,15 @@ const fleetTTL = 5 * time.Minute
 // process is one process of a fleet.
 type process struct {
 	parent *peer
+	number int // from 0
 	keys   int
 	cache  *coordinator.Cache[string, keyValue]
 
 	mu      sync.Mutex
 	burst   *burst
 	watched *watching
+
+	recording atomic.Pointer[recording]
 }
 
 func (p *process) open(ctx context.Context, o cacheOrder) (none, error) {
@@ -104,27 +124,35 @@ func (p *process) open(ctx context.Context, o cacheOrder) (none, error) {
 	}
 	var bus tier.Bus
 	if o.Bus {
-		if bus, err = redis.OpenBus(o.Redis, redis.BusOptions{Prefix: o.Prefix}); err != nil {
+		url := cmp.Or(o.BusRedis, o.Redis)
+		if bus, err = redis.OpenBus(url, redis.BusOptions{Prefix: o.Prefix, Timeout: o.Times.Timeout, Ping: o.Times.Ping}); err != nil {
 			return none{}, err
 		}
 	}
-	p.keys = o.Keys
+	p.keys, p.number = o.Keys, o.Number
 	p.cache, err = coordinator.New(coordinator.Options[string, keyValue]{
 		Name: "fleet",
 		Tiers: []tier.Tier[string, keyValue]{
 			{Name: "l1", Store: lru.New[string, keyValue](2 * o.Keys), TTL: o.L1TTL},
-			{Name: "l2", Store: tier.Encode[string, keyValue](bytes, codec.JSON[keyValue]())},
+			{
+				Name: "l2", Store: tier.Encode[string, keyValue](bytes, codec.JSON[keyValue]()),
+				Timeout: o.Times.Timeout, Breaker: tier.Breaker{Probe: o.Times.Probe},
+			},
 		},
-		Lifetime: policy.Lifetime{TTL: fleetTTL},
-		Lease:    coordinator.Lease{Life: o.LeaseLife},
-		Bus:      bus,
-		Limits:   coordinator.Limits{LoadTimeout: loadTimeout},
+		Lifetime:   policy.Lifetime{TTL: fleetTTL},
+		Lease:      coordinator.Lease{Life: o.LeaseLife},
+		Backoff:    policy.Backoff{Initial: o.Times.Retry, Max: o.Times.Retry},
+		Bus:        bus,
+		BusOptions: coordinator.BusOptions{Heartbeat: o.Times.Heartbeat, Clamp: o.Times.Clamp},
+		Limits:     coordinator.Limits{LoadTimeout: loadTimeout},
 		Load: func(ctx context.Context, key string) (v keyValue, err error) {
 			var i int
 			if _, err := fmt.Sscanf(key, "k%d", &i); err != nil {
 				return v, err
 			}
+			began := fleetNow()
 			err = p.parent.call(ctx, "load", loadOrder{Key: i}, &v)
+			p.loaded(i, began, v, err)
 			return v, err
 		},
 		Logger: slog.New(slog.DiscardHandler),

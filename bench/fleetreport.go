@@ -44,6 +44,10 @@ type fleetRow struct {
 	StaleReads  int     `json:"stale_reads"`
 	Converge    float64 `json:"converge_seconds"`
 	LongestWait float64 `json:"longest_wait_seconds"`
+
+	// Of a history only.
+	Operations *int `json:"operations,omitempty"`
+	Violations *int `json:"violations,omitempty"`
 }
 
 func (r *fleetRow) label() string {
@@ -98,10 +102,21 @@ var fleetColumns = []struct {
 
 // ifWritten leaves out what only writes bring about.
 func (r *fleetRow) ifWritten(cell string) string {
-	if r.Scenario == "invalidate" || r.Scenario == "cut" {
+	switch r.Scenario {
+	case "invalidate", "cut", "history":
 		return cell
 	}
 	return "-"
+}
+
+// violations counts what the histories of all rows show.
+func (r *fleetReport) violations() (n int) {
+	for _, row := range r.Rows {
+		if row.Violations != nil {
+			n += *row.Violations
+		}
+	}
+	return n
 }
 
 // writeTable writes the report for people.
@@ -145,5 +160,6 @@ const fleetKeyText = `How to read it
   failed        reads answered with an error, and writes that did nothing
   stale reads   reads that began after a write had returned in any process, and got what was before it
   converged in  when the last of them began: after its write's return, or in cut after the connection was restored
+                in history from when the server had the write, and with the bus as long as that works at both ends
   longest wait  of any read; in kill of the processes that live on
 `

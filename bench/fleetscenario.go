@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -12,13 +13,17 @@ import (
 type scenario struct {
 	name string
 	run  func(f *fleet, ctx context.Context) error
+	cuts bool // connections
+	// At most so many, whatever the settings say; 0 for as many as they say.
+	keys, callers int
 }
 
 var fleetScenarios = []scenario{
-	{"cold", (*fleet).cold},
-	{"invalidate", (*fleet).invalidate},
-	{"cut", (*fleet).cut},
-	{"kill", (*fleet).kill},
+	{name: "cold", run: (*fleet).cold},
+	{name: "invalidate", run: (*fleet).invalidate},
+	{name: "cut", run: (*fleet).cut, cuts: true},
+	{name: "kill", run: (*fleet).kill},
+	{name: "history", run: (*fleet).history, cuts: true, keys: historyKeys, callers: historyCallers},
 }
 
 func scenarioNames() []string {
@@ -36,10 +41,15 @@ type fleet struct {
 	row      fleetRow
 	note     func(format string, args ...any)
 
-	origin    *fleetOrigin
-	members   []*member
-	missed    int        // writes that told that a tier has missed them
-	forwarder *forwarder // that the last process goes through; nil where nothing is cut
+	prefix  string
+	origin  *fleetOrigin
+	members []*member
+	missed  int    // writes that told that a tier has missed them
+	turns   []turn // by key
+
+	// What each process goes through to the server, and to its bus; nil where it goes
+	// there straight.
+	forwarders, busForwarders []*forwarder
 }
 
 // rowWithin bounds a row beside what its settings make it wait for.
@@ -48,29 +58,33 @@ const rowWithin = time.Minute
 // run runs the row's scenario with processes of its own, and removes what they have left.
 func (f *fleet) run(ctx context.Context) (err error) {
 	s := f.settings
-	ctx, cancel := context.WithTimeoutCause(ctx, rowWithin+4*(s.OriginLatency+s.LeaseLife+s.L1TTL), errors.New("the fleet does not get on"))
+	within := rowWithin + 4*(s.OriginLatency+s.LeaseLife+s.L1TTL) + 4*time.Second*time.Duration(s.Operations)/historyRate
+	ctx, cancel := context.WithTimeoutCause(ctx, within, errors.New("the fleet does not get on"))
 	defer cancel()
-	prefix := newPrefix()
-	f.origin = newFleetOrigin(s.Keys, s.Processes, s.OriginLatency)
+	f.prefix = newPrefix()
+	latency := s.OriginLatency
+	if f.row.Scenario == "history" {
+		latency = min(latency, historyLoad)
+	}
+	f.origin = newFleetOrigin(f.row.Keys, s.Processes, latency)
+	f.turns = make([]turn, f.row.Keys)
+	f.forwarders, f.busForwarders = make([]*forwarder, s.Processes), make([]*forwarder, s.Processes)
 	defer func() {
 		if cause := context.Cause(ctx); err != nil && cause != nil {
 			err = cause
 		}
 		f.endAll()
-		if cleared := f.server.clear(ctx, prefix, keyNames(s.Keys)); err == nil && cleared != nil {
+		if cleared := f.server.clear(ctx, f.prefix, keyNames(f.row.Keys)); err == nil && cleared != nil {
 			if err = f.server.answers(ctx); err == nil {
 				err = fmt.Errorf("remove the keys: %w", cleared)
 			}
 		}
 	}()
-	order := f.server.order()
-	order.Prefix, order.L1TTL, order.Keys, order.Bus = prefix, s.L1TTL, s.Keys, f.row.Bus
-	if f.row.Lease {
-		order.LeaseLife = s.LeaseLife
-	}
 	for number := range s.Processes {
 		m, err := startMember(number, map[string]handler{
-			"load": handle(func(ctx context.Context, o loadOrder) (keyValue, error) { return f.origin.load(ctx, number, o.Key) }),
+			"load":   handle(func(ctx context.Context, o loadOrder) (keyValue, error) { return f.origin.load(ctx, number, o.Key) }),
+			"turn":   handle(f.takeTurn),
+			"turned": handle(f.giveTurn),
 		})
 		if err != nil {
 			return err
@@ -79,18 +93,11 @@ func (f *fleet) run(ctx context.Context) (err error) {
 		context.AfterFunc(ctx, m.killSoon) // it may not even read what it is told
 	}
 	for i, m := range f.members {
-		own := order
-		if f.row.Scenario == "cut" && i == len(f.members)-1 {
-			addresses, err := f.server.addresses()
-			if err != nil {
-				return err
-			}
-			if f.forwarder, err = newForwarder(addresses); err != nil {
-				return err
-			}
-			own = own.through(f.forwarder)
+		order, err := f.order(i)
+		if err != nil {
+			return err
 		}
-		if err := m.ask(ctx, "open", own, nil); err != nil {
+		if err := m.ask(ctx, "open", order, nil); err != nil {
 			return err
 		}
 	}
@@ -105,6 +112,38 @@ func (f *fleet) run(ctx context.Context) (err error) {
 	return nil
 }
 
+// order is what a process is told to make.
+func (f *fleet) order(number int) (o cacheOrder, err error) {
+	s := f.settings
+	o = f.server.order()
+	o.Number, o.Prefix, o.L1TTL, o.Keys, o.Bus = number, f.prefix, s.L1TTL, f.row.Keys, f.row.Bus
+	if f.row.Lease {
+		o.LeaseLife = s.LeaseLife
+	}
+	history := f.row.Scenario == "history"
+	if !history && (f.row.Scenario != "cut" || number < s.Processes-1) {
+		return o, nil
+	}
+	addresses, err := f.server.addresses()
+	if err != nil {
+		return o, err
+	}
+	if history {
+		o.Times = historyTimes
+		if o.Bus {
+			o.L1TTL = keepUntil
+			if f.busForwarders[number], err = newForwarder(addresses); err != nil {
+				return o, err
+			}
+			o.BusRedis = redisThrough(o.Redis, f.busForwarders[number])
+		}
+	}
+	if f.forwarders[number], err = newForwarder(addresses); err != nil {
+		return o, err
+	}
+	return o.through(f.forwarders[number]), nil
+}
+
 // endAll ends the processes, and what they have gone through.
 func (f *fleet) endAll() {
 	var ending sync.WaitGroup
@@ -112,7 +151,9 @@ func (f *fleet) endAll() {
 		ending.Go(m.end)
 	}
 	ending.Wait()
-	f.forwarder.close()
+	for _, through := range slices.Concat(f.forwarders, f.busForwarders) {
+		through.close()
+	}
 }
 
 // each calls the members at the same time, and returns when all have answered.
@@ -257,7 +298,8 @@ func (f *fleet) cut(ctx context.Context) error {
 	if err := f.watch(ctx); err != nil {
 		return err
 	}
-	f.forwarder.cut()
+	through := f.forwarders[len(f.forwarders)-1]
+	through.cut()
 	whole := f.settings.L1TTL / 2
 	over := time.Now().Add(whole)
 	if err := sleep(ctx, whole/2); err != nil {
@@ -278,7 +320,7 @@ func (f *fleet) cut(ctx context.Context) error {
 	if err := sleep(ctx, time.Until(over)); err != nil {
 		return err
 	}
-	if err := f.forwarder.restore(); err != nil {
+	if err := through.restore(); err != nil {
 		return err
 	}
 	return f.converge(ctx, all, time.Now().UnixNano())

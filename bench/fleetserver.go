@@ -69,7 +69,7 @@ func (f *fleetServer) addresses() ([]string, error) {
 	}
 	u, err := url.Parse(f.redis)
 	if err != nil || u.Scheme != "redis" {
-		return nil, errors.New("the scenario cut can cut only a single Redis without TLS: want a redis:// URL, or another --scenario")
+		return nil, errors.New("only connections to a single Redis without TLS can be cut: want a redis:// URL, or another --scenario")
 	}
 	return []string{redisAddress(u)}, nil
 }

@@ -85,3 +85,13 @@ type Promise struct {
 	// Storing is how long a load that has returned may take to be stored.
 	Storing time.Duration
 }
+
+// Operations counts the operations that are not loads.
+func (h *History) Operations() (n int) {
+	for i := range h.Ops {
+		if h.Ops[i].Kind != Load {
+			n++
+		}
+	}
+	return n
+}
