@@ -15,7 +15,7 @@ import (
 
 // repeat is a write that a level could not be told of: an entry, or a deletion
 // where entry is nil. Until it is done, reads of the level take it for the level's
-// answer (W4).
+// answer (W4), unless the bus has told that others have written since.
 type repeat[V any] struct {
 	entry *tier.Entry[V]
 	at    tier.Instant // when it began
@@ -37,6 +37,7 @@ type repeats[K comparable, V any] struct {
 	closing bool          // the worker tries all once more and ends
 	rush    chan struct{} // closed when closing
 	again   chan struct{} // of one: the level answers again
+	doubted tier.Instant  // up to when no write that began is an answer
 }
 
 type pending[K comparable, V any] struct {
@@ -45,10 +46,12 @@ type pending[K comparable, V any] struct {
 	dead  tier.Instant
 	round int // in which it was tried last
 	index int // in order
+
+	doubted bool // it is no answer
 }
 
 func newRepeats[K comparable, V any](n int) *repeats[K, V] {
-	return &repeats[K, V]{max: n, keys: make(map[K]*pending[K, V]), rush: make(chan struct{}), again: make(chan struct{}, 1)}
+	return &repeats[K, V]{max: n, keys: make(map[K]*pending[K, V]), rush: make(chan struct{}), again: make(chan struct{}, 1), doubted: noFloor}
 }
 
 func (r *repeats[K, V]) empty() bool { return r.count.Load() == 0 }
@@ -62,18 +65,49 @@ func (r *repeats[K, V]) resize(most int) {
 
 func (r *repeats[K, V]) len() int { return int(r.count.Load()) }
 
-// get returns the write that the level lacks for the key.
+// get returns what a reader takes for the level's answer where it lacks a write of the
+// key: that write, or no entry where it is doubted.
 func (r *repeats[K, V]) get(key K) (repeat[V], bool) {
+	w, doubted, ok := r.find(key)
+	if doubted {
+		w.entry = nil
+	}
+	return w, ok
+}
+
+// find returns the write of the key that the level lacks.
+func (r *repeats[K, V]) find(key K) (w repeat[V], doubted, ok bool) {
 	if r.empty() {
-		return repeat[V]{}, false
+		return w, false, false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.keys[key]
 	if p == nil {
-		return repeat[V]{}, false
+		return w, false, false
 	}
-	return p.write, true
+	return p.write, p.doubted || p.write.at <= r.doubted, true
+}
+
+// doubt has no reader take the key's write for an answer: another process has written the
+// key, and perhaps later. It is tried as before, since what the level holds may be older
+// still; where the other's write has reached it, that stays.
+func (r *repeats[K, V]) doubt(key K) {
+	if r.empty() {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p := r.keys[key]; p != nil {
+		p.doubted = true
+	}
+}
+
+// doubtAll is doubt for all writes that began up to the instant.
+func (r *repeats[K, V]) doubtAll(upTo tier.Instant) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.doubted = upTo
 }
 
 // put keeps a write as the newest of its key. Where another has to be forgotten it
@@ -83,7 +117,7 @@ func (r *repeats[K, V]) put(key K, w repeat[V], dead tier.Instant, distrust func
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if p := r.keys[key]; p != nil {
-		p.write, p.dead = w, dead
+		p.write, p.dead, p.doubted = w, dead, false
 		heap.Fix(&r.order, p.index)
 	} else {
 		p := &pending[K, V]{key: key, write: w, dead: dead}
@@ -394,7 +428,7 @@ func (c *Cache[K, V]) tryRepeat(l *level[K, V], key K) (err error) {
 		return err
 	}
 	defer w.shard.giveTurn(w.record)
-	r, ok := l.repeats.get(key)
+	r, _, ok := l.repeats.find(key)
 	if !ok {
 		return nil // overtaken
 	}

@@ -79,7 +79,7 @@ func (c *Cache[K, V]) Expire(ctx context.Context, key K) error {
 // expireAt expires what one level holds. When a condition does not hold somebody has
 // written since, which is as good.
 func (c *Cache[K, V]) expireAt(ctx context.Context, l *level[K, V], key K, now tier.Instant) error {
-	if w, ok := l.repeats.get(key); ok {
+	if w, _, ok := l.repeats.find(key); ok {
 		if w.entry != nil {
 			w.entry = c.expired(w.entry, now)
 			l.repeats.replace(key, w)
