@@ -21,12 +21,13 @@ type BusOptions struct {
 	// how far it has counted. Who misses three of them drops what may be stale. At least
 	// 1 ms. Default 2 s.
 	Heartbeat time.Duration
-	// Clamp is how long the tiers in memory keep what they hold while the bus is lost.
-	// It does not count while every shared tier is left alone by its breaker, when
-	// nothing could be read again. Negative: as long as ever. Default 5 s.
+	// Clamp is how long the tiers in memory keep what they hold while the bus is lost, or
+	// the tracking (see Options.Track). It does not count while every shared tier is
+	// left alone by its breaker, when nothing could be read again. Negative: as long as ever. Default 5 s.
 	Clamp time.Duration
 	// Queue bounds the keys that wait to be announced. If there are more, all keys are
-	// announced at once. Default 4,096.
+	// announced at once. It also bounds the keys that are looked at again for a tracking.
+	// If there are more, they are dropped without a look. Default 4,096.
 	Queue int
 }
 
@@ -65,10 +66,10 @@ func (o BusOptions) validate() error {
 // A nil link is that of a cache without a bus.
 type link[K comparable, V any] struct {
 	cache   *Cache[K, V]
+	above   *invalidator[K, V] // of the tiers in memory
 	bus     tier.Bus
 	keys    *tier.KeyCoder[K]
 	options BusOptions
-	shares  bool // some tier is shared
 
 	id    uint64 // of the publisher; drawn anew for each cache
 	epoch uint64 // when it began
@@ -83,26 +84,18 @@ type link[K comparable, V any] struct {
 	flushed     chan struct{} // closed when that is done, or was given up
 	running     sync.WaitGroup
 	unsubscribe func()
-	waiting     gate // invalidations that wait for their key's turn
 
-	mu         sync.Mutex
-	connected  bool
-	peers      map[uint64]*peer
-	settling   tier.Instant // until when peers may be met who have published before
-	unsettled  bool         // such a one was met
-	dropped    tier.Instant // from when on the tiers in memory are trusted
-	suspicious bool         // they are to be cleared
-	clearing   bool         // a goroutine is at it
+	mu        sync.Mutex
+	connected bool
+	peers     map[uint64]*peer
+	settling  tier.Instant // until when peers may be met who have published before
+	unsettled bool         // such a one was met
 
 	counts busCounts
 }
 
-// busWaiting bounds the invalidations that wait for their key's turn. One more drops
-// everything, which does not wait.
-const busWaiting = 64
-
 type busCounts struct {
-	published, failures, received, own, applied, gaps, overflows, clears atomic.Uint64
+	published, failures, received, own, applied, gaps, overflows atomic.Uint64
 
 	lag, maxLag atomic.Int64 // time.Durations
 }
@@ -140,31 +133,18 @@ func newLink[K comparable, V any](c *Cache[K, V], bus tier.Bus, o BusOptions) (*
 	if err != nil {
 		return nil, err // as validate has found before
 	}
-	o = o.withDefaults(c.name)
 	b := &link[K, V]{
-		cache: c, bus: bus, keys: keys, options: o,
-		shares:  len(c.levels) > countLocal(c.levels),
+		cache: c, above: c.above, bus: bus, keys: keys, options: o,
 		id:      rand.Uint64(),
 		epoch:   uint64(time.Now().UnixMicro()),
 		out:     newOutbox[K](o.Queue),
 		again:   make(chan struct{}, 1),
 		closing: make(chan struct{}),
 		flushed: make(chan struct{}),
-		waiting: gate{max: busWaiting},
 		peers:   make(map[uint64]*peer),
-		dropped: tier.Now(),
 	}
-	b.ctx, b.cancel = context.WithCancel(context.Background())
+	b.ctx, b.cancel = context.WithCancel(c.above.ctx)
 	return b, nil
-}
-
-func countLocal[K comparable, V any](levels []*level[K, V]) (n int) {
-	for _, l := range levels {
-		if l.local {
-			n++
-		}
-	}
-	return n
 }
 
 // start subscribes. Without an error, close must be called.
@@ -194,25 +174,10 @@ func (b *link[K, V]) close(ctx context.Context) error {
 		errs = append(errs, fmt.Errorf("terrace: cache %q: close: not all that was written was announced on the bus", b.cache.name))
 	}
 	b.cancel()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
+	return errors.Join(append(errs, b.cache.closeWithin(ctx, "the bus", func() {
 		b.unsubscribe()
 		b.running.Wait()
-	}()
-	select {
-	case <-ended:
-		return errors.Join(errs...)
-	case <-ctx.Done():
-	}
-	grace := time.NewTimer(closeGrace)
-	defer grace.Stop()
-	select {
-	case <-ended:
-	case <-grace.C:
-		errs = append(errs, fmt.Errorf("terrace: cache %q: close: the bus is still in use: %w", b.cache.name, ctx.Err()))
-	}
-	return errors.Join(errs...)
+	}))...)
 }
 
 // unannounced returns how many keys are to be announced; all are one.
@@ -228,7 +193,7 @@ func (b *link[K, V]) stats() (s BusStats) {
 	b.mu.Unlock()
 	s.Published, s.Failures, s.Waiting, s.Overflows = n.published.Load(), n.failures.Load(), b.unannounced(), n.overflows.Load()
 	s.Received, s.Own, s.Applied = n.received.Load(), n.own.Load(), n.applied.Load()
-	s.Gaps, s.Dropped = n.gaps.Load(), n.clears.Load()
+	s.Gaps, s.Dropped = n.gaps.Load(), b.above.clears.Load()
 	s.Lag, s.MaxLag = time.Duration(n.lag.Load()), time.Duration(n.maxLag.Load())
 	return s
 }

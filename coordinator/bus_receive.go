@@ -1,10 +1,8 @@
 package coordinator
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"github.com/terracecache/terrace/tier"
@@ -44,14 +42,14 @@ type listener[K comparable, V any] struct{ *link[K, V] }
 
 // Connected implements [tier.BusHandler].
 func (b listener[K, V]) Connected() {
-	defer b.guard()
+	defer b.above.guard()
 	now := tier.Now()
 	b.mu.Lock()
 	b.connected = true
 	clear(b.peers)
 	b.settling, b.unsettled = now.Add(settlingBeats*b.options.Heartbeat), false
 	b.mu.Unlock()
-	b.suspect()
+	b.above.suspect()
 	select {
 	case b.again <- struct{}{}:
 	default:
@@ -60,7 +58,7 @@ func (b listener[K, V]) Connected() {
 
 // Lost implements [tier.BusHandler].
 func (b listener[K, V]) Lost(why error) {
-	defer b.guard()
+	defer b.above.guard()
 	b.mu.Lock()
 	b.connected = false
 	b.mu.Unlock()
@@ -69,7 +67,7 @@ func (b listener[K, V]) Lost(why error) {
 
 // Message implements [tier.BusHandler].
 func (b listener[K, V]) Message(bytes []byte) {
-	defer b.guard()
+	defer b.above.guard()
 	b.counts.received.Add(1)
 	m, err := decodeBusMessage(bytes)
 	if err != nil {
@@ -85,19 +83,10 @@ func (b listener[K, V]) Message(bytes []byte) {
 	}
 	switch m.kind {
 	case busAll:
-		b.suspect()
+		b.above.suspect()
 		b.noteLag(m.at)
 	case busKeys:
 		b.invalidateAll(&m)
-	}
-}
-
-// guard keeps the panic of a store from ending the process. What was to be dropped may
-// then still be there.
-func (b *link[K, V]) guard() {
-	if p := recover(); p != nil {
-		b.cache.log.warn("bus: a store panicked", "", &PanicError{Value: p, Stack: debug.Stack()})
-		b.suspect()
 	}
 }
 
@@ -160,67 +149,7 @@ func (b *link[K, V]) invalidateAll(m *busMessage) {
 			continue
 		}
 		if b.cache.table.keys.Storable(key) {
-			b.invalidate(key, k.op, m.at)
-		}
-	}
-}
-
-// invalidate takes a key that another process has written out of the tiers in memory.
-// To this process it is a write of the key: it fences a load or fill under way, which may
-// have read what was there before, and waits for the key's turn, lest such a one that has
-// begun to store ends after it. It does not make the next message wait for that.
-func (b *link[K, V]) invalidate(key K, op busOp, at time.Time) {
-	c := b.cache
-	w, hasTurn := c.table.beginWrite(key)
-	c.cooldowns.clear(key)
-	if hasTurn {
-		defer w.end(true)
-		b.dropLocal(key, op)
-		b.applied(at)
-		return
-	}
-	if op == busDrop || b.shares {
-		b.dropLocal(key, op) // without the turn, so that few readers wait for whoever has it
-	}
-	if !b.waiting.tryEnter() {
-		w.end(false)
-		b.suspect()
-		b.applied(at)
-		return
-	}
-	b.running.Go(func() {
-		defer b.waiting.leave()
-		hasTurn := false
-		defer func() { w.end(hasTurn) }()
-		defer b.guard()
-		if hasTurn = w.shard.takeTurn(b.ctx, w.record) == nil; hasTurn {
-			b.dropLocal(key, op)
-			b.applied(at)
-		}
-	})
-}
-
-// dropLocal takes a key out of the tiers in memory, from the bottom up. What was
-// expired elsewhere is expired here where no shared tier has it.
-func (b *link[K, V]) dropLocal(key K, op busOp) {
-	c := b.cache
-	now := tier.Now()
-	for i := len(c.levels) - 1; i >= 0; i-- {
-		l := c.levels[i]
-		if !l.local {
-			continue
-		}
-		var err error
-		if op == busExpire && !b.shares {
-			err = c.expireAt(b.ctx, l, key, now)
-		} else {
-			err = c.apply(b.ctx, l, key, repeat[V]{at: now}, now)
-		}
-		if err != nil {
-			c.levelFailed(l, "invalidate", err)
-			c.repeatLater(b.ctx, i, key, repeat[V]{at: now}, err)
-		} else if op != busExpire || b.shares {
-			c.settled(l, key)
+			b.above.invalidate(key, k.op, func() { b.applied(m.at) })
 		}
 	}
 }
@@ -245,86 +174,13 @@ func (b *link[K, V]) noteLag(at time.Time) {
 func (b *link[K, V]) gap(why error) {
 	b.counts.gaps.Add(1)
 	b.cache.log.warn("bus: messages may have been missed; what the tiers in memory hold is dropped", "", why)
-	b.suspect()
-}
-
-// suspect has nothing served from now on that the tiers in memory hold: no load or
-// fill under way is stored, and what is there is not trusted until it has been cleared,
-// which is done by a goroutine. What readers ask for from now on is read from below, or
-// loaded, and stored as always; nothing else is.
-func (b *link[K, V]) suspect() {
-	c := b.cache
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	c.table.fenceAll()
-	b.dropped = tier.Now()
-	for i, l := range c.levels {
-		if l.local {
-			c.distrust(i, b.dropped)
-			l.repeats.becomeDeletions(b.dropped)
-		}
-	}
-	b.suspicious = true
-	if !b.clearing {
-		b.clearing = true
-		b.running.Go(b.clearUp)
-	}
-}
-
-// clearUp clears the tiers in memory for as long as they are suspect.
-func (b *link[K, V]) clearUp() {
-	for {
-		b.mu.Lock()
-		if b.clearing = b.suspicious; !b.clearing {
-			b.mu.Unlock()
-			return
-		}
-		b.suspicious = false
-		at := b.dropped
-		b.mu.Unlock()
-		b.counts.clears.Add(1)
-		b.clearLocal(at)
-	}
-}
-
-// clearLocal clears the tiers in memory, from the bottom up. One that cannot be cleared
-// is not trusted until all must be dead that it held.
-func (b *link[K, V]) clearLocal(at tier.Instant) {
-	c := b.cache
-	defer func() {
-		if p := recover(); p != nil {
-			c.log.warn("bus: a store panicked", "", &PanicError{Value: p, Stack: debug.Stack()})
-		}
-	}()
-	// Whoever has a key's turn may be about to store what the fence came too late for.
-	if c.table.settle(b.ctx) != nil {
-		return // closed
-	}
-	for i := len(c.levels) - 1; i >= 0; i-- {
-		l := c.levels[i]
-		if !l.local || l.clear == nil {
-			continue
-		}
-		if err := l.clear.Clear(context.WithoutCancel(b.ctx)); err != nil {
-			c.levelFailed(l, "clear", err)
-			continue
-		}
-		l.repeats.forget(at)
-		l.floor.CompareAndSwap(int64(at), noFloor)
-		if i == 0 {
-			c.retop()
-		}
-	}
+	b.above.suspect()
 }
 
 // watch notices what nobody tells of: that a publisher is silent, that the bus has been
 // lost for long, that publishers were met who had published before.
 func (b *link[K, V]) watch() {
-	step := b.options.Heartbeat / 2
-	if b.options.Clamp > 0 {
-		step = max(time.Millisecond, min(step, b.options.Clamp/2))
-	}
-	tick := time.NewTicker(step)
+	tick := time.NewTicker(b.above.clampStep(b.options.Heartbeat / 2))
 	defer tick.Stop()
 	for {
 		select {
@@ -337,7 +193,7 @@ func (b *link[K, V]) watch() {
 }
 
 func (b *link[K, V]) look(now tier.Instant) {
-	defer b.guard()
+	defer b.above.guard()
 	b.mu.Lock()
 	vanished := false
 	for id, p := range b.peers {
@@ -350,22 +206,14 @@ func (b *link[K, V]) look(now tier.Instant) {
 	if unsettled {
 		b.unsettled = false
 	}
-	overdue := !b.connected && b.options.Clamp > 0 && now.Sub(b.dropped) >= b.options.Clamp
+	lost := !b.connected
 	b.mu.Unlock()
 	switch {
 	case vanished:
 		b.gap(errBusVanished)
-	case unsettled, overdue && b.canReadAgain():
-		b.suspect()
+	case unsettled:
+		b.above.suspect()
+	case lost:
+		b.above.unheard(now)
 	}
-}
-
-// canReadAgain reports whether what is dropped could be read from below.
-func (b *link[K, V]) canReadAgain() bool {
-	for _, l := range b.cache.levels {
-		if !l.local && !l.breaker.isOpen() {
-			return true
-		}
-	}
-	return !b.shares
 }

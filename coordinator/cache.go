@@ -34,7 +34,9 @@ type Cache[K comparable, V any] struct {
 	longest    atomic.Int64 // the longest life that an entry was given, a time.Duration
 	counts     *counts
 	clock      *clock
-	bus        *link[K, V] // nil where there is none
+	above      *invalidator[K, V] // of the tiers in memory
+	bus        *link[K, V]        // nil where there is none
+	tracking   *tracking[K, V]    // nil where there is none
 
 	life     *life
 	underway underway[K, V]
@@ -85,17 +87,43 @@ func New[K comparable, V any](o Options[K, V]) (*Cache[K, V], error) {
 		longest:  limits.LoadTimeout,
 		top:      c.topStore(),
 	}.withCalm())
-	if isNil(o.Bus) {
-		return c, nil
-	}
-	if c.bus, err = newLink(c, o.Bus, o.BusOptions); err == nil {
-		err = c.bus.start()
-	}
-	if err != nil {
+	if err := c.listen(&o); err != nil {
 		c.stop(err)
 		return nil, err
 	}
 	return c, nil
+}
+
+// listen has the cache told what others write.
+func (c *Cache[K, V]) listen(o *Options[K, V]) (err error) {
+	b := o.BusOptions.withDefaults(c.name)
+	c.above = newInvalidator(c, b.Clamp)
+	if o.Track {
+		if c.tracking, err = startTracking(c, b.Queue); err != nil {
+			c.above.close()
+			return err
+		}
+	}
+	if isNil(o.Bus) {
+		return nil
+	}
+	if c.bus, err = newLink(c, o.Bus, b); err == nil {
+		err = c.bus.start()
+	}
+	if err != nil {
+		c.tracking.stop()
+		c.above.close()
+	}
+	return err
+}
+
+// closeListening ends what listen began.
+func (c *Cache[K, V]) closeListening(ctx context.Context) error {
+	return errors.Join(
+		c.closeWithin(ctx, "the tracking", c.tracking.stop),
+		c.bus.close(ctx),
+		c.closeWithin(ctx, "a tier in memory", c.above.close),
+	)
 }
 
 // topStore returns the first tier where a read may ask it on the caller's own

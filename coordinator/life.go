@@ -104,7 +104,7 @@ func (c *Cache[K, V]) Close(ctx context.Context) error {
 		f.work.end(context.Canceled)
 		c.abandon(f, ErrClosed, context.Canceled)
 	})
-	errs = append(errs, c.bus.close(ctx))
+	errs = append(errs, c.closeListening(ctx))
 	return errors.Join(append(errs, c.closeTiers(ctx))...)
 }
 

@@ -45,6 +45,12 @@ type Options[K comparable, V any] struct {
 	// BusOptions say how it is used.
 	BusOptions BusOptions
 
+	// Track has the first shared tier tell what changes in it, whoever changes it, so that
+	// the tiers in memory hold nothing older: also programs that know nothing of this
+	// cache. It is another kind of bus, and can be used beside the first. The tier's store
+	// must be a [tier.Tracker], as Redis is. BusOptions's Clamp and Queue apply.
+	Track bool
+
 	// Backoff spaces tries after failures: loads of a key that has a stale value to
 	// serve meanwhile, and writes to a tier that failed.
 	Backoff policy.Backoff
@@ -145,6 +151,9 @@ func (o *Options[K, V]) validate() error {
 		if _, err := tier.NewKeyCoder[K](); err != nil {
 			bad("Bus: %w: the keys cannot be told to other processes", tier.ErrBadKey)
 		}
+	}
+	if o.Track {
+		errs = append(errs, o.validateTrack())
 	}
 	for _, err := range []error{o.BusOptions.validate(), o.Lifetime.Validate(), validatePolicy(o.Refresh, o.Lifetime), o.Limits.validate(), o.Backoff.Validate(), o.Lease.validate()} {
 		if err != nil {

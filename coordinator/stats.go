@@ -45,6 +45,9 @@ type Stats struct {
 	// Bus are the counts of the bus.
 	Bus BusStats
 
+	// Tracking are the counts of the tracking.
+	Tracking TrackingStats
+
 	// Flights is how many flights occupy a place now; Keys is how many keys have
 	// something under way.
 	Flights, Keys int
@@ -115,6 +118,7 @@ func (c *Cache[K, V]) Stats() Stats {
 		Flights:        c.flights.inside(),
 		Keys:           c.table.len(),
 		Bus:            c.bus.stats(),
+		Tracking:       c.tracking.stats(),
 	}
 	for i, l := range c.levels {
 		t := TierStats{

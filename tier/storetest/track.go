@@ -300,7 +300,7 @@ func trackStop(t testing.TB, s TrackSystem) {
 // A handler that stands still costs bounded memory, keeps nobody from writing, and
 // either gets all in the end or is told.
 func trackSlow(t testing.TB, s TrackSystem) {
-	const n, each = 200, 1000 // some 12 MB of keys
+	const n, each = 90, 1000 // more bytes than any store should keep back
 	a, b := s.open(t), s.open(t)
 	hold := make(chan struct{})
 	slow := s.newEar(t)
