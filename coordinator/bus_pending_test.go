@@ -1,0 +1,66 @@
+package coordinator_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/terracecache/terrace/tier/storetest"
+)
+
+// What a process could not tell the shared tier it takes for that tier's answer, but not
+// once the bus has told it that another process has written the key (P2, W4).
+func TestBusOvertakesAWriteThatWaits(t *testing.T) {
+	for name, write := range map[string]func(t *testing.T, p *process){
+		"a load": func(t *testing.T, p *process) { p.wantFrom(t, "k", "loaded", "") },
+		"a Set":  func(t *testing.T, p *process) { _ = p.Set(ctx, "k", "b's") },
+	} {
+		virtual(t, name, func(t *testing.T) {
+			f := newFleet()
+			a, b := f.join(t), f.join(t)
+			settle()
+			b.l3.Inject(storetest.Fail(errDown))
+			write(t, b)
+			time.Sleep(10 * time.Millisecond)
+			a.mustSet(t, "k", "a's")
+			synctest.Wait()
+			b.wantFrom(t, "k", "loaded", "") // which is what the origin has now
+			b.l3.Heal()
+			time.Sleep(time.Second)
+			synctest.Wait()
+			a.wantFrom(t, "k", "loaded", "l3") // since that is newer
+			a.mustSet(t, "k", "a's again")
+			synctest.Wait()
+			b.wantFrom(t, "k", "a's again", "l3")
+			if s := b.Stats().Tiers[2]; s.Pending > 0 {
+				t.Errorf("%d writes are still to be made", s.Pending)
+			}
+		})
+	}
+}
+
+// After a gap nothing is served that was to be told to the shared tier before it; but it is
+// still told.
+func TestBusAGapDoubtsWritesThatWait(t *testing.T) {
+	virtual(t, "", func(t *testing.T) {
+		f := newFleet()
+		a, b := f.join(t), f.join(t)
+		settle()
+		b.l3.Inject(storetest.Fail(errDown))
+		b.wantFrom(t, "k", "loaded", "")
+		_ = b.Set(ctx, "own", "b's")
+		b.wantFrom(t, "own", "b's", "l1")
+		b.bus.Cut()
+		synctest.Wait()
+		time.Sleep(10 * time.Millisecond)
+		a.mustSet(t, "k", "a's")
+		b.wantFrom(t, "k", "loaded", "")
+		b.wantFrom(t, "k", "loaded", "l1") // as of after the gap
+		b.l3.Heal()
+		b.bus.Restore()
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		a.wantFrom(t, "own", "b's", "l3")
+		a.wantFrom(t, "k", "loaded", "l3") // since that is newer
+	})
+}
