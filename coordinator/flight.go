@@ -20,6 +20,8 @@ type flight[K comparable, V any] struct {
 	announced bool          // the answer is out, the flight goes on
 	landed    bool
 	fenced    bool
+	looking   bool // for an answer or a lease; what others write meanwhile makes it doubted
+	doubted   bool // others have written since it began to look: what it has seen is not stored
 	answer    answer[V]
 
 	// early is the answer once it is known, while it is still being stored. It points

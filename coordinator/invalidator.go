@@ -73,7 +73,7 @@ func (v *invalidator[K, V]) guard() {
 // applied when all is done.
 func (v *invalidator[K, V]) invalidate(key K, op busOp, applied func()) {
 	c := v.cache
-	w, hasTurn := c.table.beginWrite(key)
+	w, hasTurn := c.table.beginOvertaking(key)
 	c.cooldowns.clear(key)
 	if hasTurn {
 		defer w.end(true)

@@ -161,7 +161,7 @@ func (c *Cache[K, V]) mend(f *flight[K, V], panicked any, landed bool) {
 // the one that it replaces.
 func (c *Cache[K, V]) searchRest(f *flight[K, V]) (landed bool) {
 	x := &f.finding
-	c.search(&f.work, f.key, f.from, len(c.levels), f.refreshing, x)
+	c.lookAnew(f, f.from)
 	f.from = len(c.levels)
 	switch {
 	case x.hit != nil:

@@ -85,6 +85,11 @@ func (c *Cache[K, V]) winLease(f *flight[K, V]) (landed bool) {
 	if l == nil {
 		return false
 	}
+	defer func() {
+		if !landed {
+			f.beginLoad()
+		}
+	}()
 	var watched tier.Version // the mark that we wait for
 	began := tier.Now()
 	since, wait := began, firstLook
@@ -122,7 +127,7 @@ func (c *Cache[K, V]) winLease(f *flight[K, V]) (landed bool) {
 			}
 			wait = min(2*wait, mostLook)
 		}
-		c.search(&f.work, f.key, c.local, len(c.levels), f.refreshing, x)
+		c.lookAnew(f, c.local)
 		if x.hit != nil {
 			c.fill(&f.work, f)
 			c.finish(f, x.asHit())

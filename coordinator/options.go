@@ -152,10 +152,7 @@ func (o *Options[K, V]) validate() error {
 			bad("Bus: %w: the keys cannot be told to other processes", tier.ErrBadKey)
 		}
 	}
-	if o.Track {
-		errs = append(errs, o.validateTrack())
-	}
-	for _, err := range []error{o.BusOptions.validate(), o.Lifetime.Validate(), validatePolicy(o.Refresh, o.Lifetime), o.Limits.validate(), o.Backoff.Validate(), o.Lease.validate()} {
+	for _, err := range []error{o.BusOptions.validate(), o.validateTrack(), o.Lifetime.Validate(), validatePolicy(o.Refresh, o.Lifetime), o.Limits.validate(), o.Backoff.Validate(), o.Lease.validate()} {
 		if err != nil {
 			errs = append(errs, err)
 		}

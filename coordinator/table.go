@@ -174,7 +174,7 @@ func (f *flight[K, V]) claim() bool {
 	s := f.shard
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !f.fenced && f.record.turn.take()
+	return !f.fenced && !f.doubted && f.record.turn.take()
 }
 
 // claimWait is claim that waits for the turn.
@@ -196,7 +196,17 @@ func (f *flight[K, V]) claimWait(ctx context.Context) bool {
 func (f *flight[K, V]) isFenced() bool {
 	f.shard.mu.Lock()
 	defer f.shard.mu.Unlock()
-	return f.fenced
+	return f.fenced || f.doubted
+}
+
+// overtake is fence for a write of others, which a flight that has not begun to load need
+// not give way to: it looks again.
+func (r *record[K, V]) overtake() {
+	if f := r.flight; f != nil && f.looking {
+		f.doubted = true
+		return
+	}
+	r.fence()
 }
 
 // fence keeps the record's flight from storing and from being joined. The shard's
@@ -213,18 +223,32 @@ func (r *record[K, V]) fence() {
 type write[K comparable, V any] struct {
 	shard  *shard[K, V]
 	record *record[K, V]
+	others bool // have written, and this process is told
 }
 
 // beginWrite puts up the fence, and takes the key's turn if nobody has it.
-func (t *table[K, V]) beginWrite(key K) (w write[K, V], hasTurn bool) {
+func (t *table[K, V]) beginWrite(key K) (w write[K, V], hasTurn bool) { return t.begin(key, false) }
+
+// beginOvertaking is beginWrite for what others have written.
+func (t *table[K, V]) beginOvertaking(key K) (w write[K, V], hasTurn bool) { return t.begin(key, true) }
+
+func (t *table[K, V]) begin(key K, others bool) (w write[K, V], hasTurn bool) {
 	hash := t.keys.Hash(key)
 	s := t.shard(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := s.hold(hash, key)
-	r.writers++
-	r.fence()
-	return write[K, V]{shard: s, record: r}, r.turn.take()
+	w = write[K, V]{shard: s, record: s.hold(hash, key), others: others}
+	w.record.writers++
+	w.fence()
+	return w, w.record.turn.take()
+}
+
+func (w write[K, V]) fence() {
+	if w.others {
+		w.record.overtake()
+	} else {
+		w.record.fence()
+	}
 }
 
 // end puts up the fence for the flights that began meanwhile, and lets go, also of
@@ -236,7 +260,7 @@ func (w write[K, V]) end(hasTurn bool) {
 		w.record.turn.give()
 	}
 	w.record.writers--
-	w.record.fence()
+	w.fence()
 	w.shard.drop(w.record)
 }
 

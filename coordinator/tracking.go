@@ -89,6 +89,9 @@ func firstShared[K comparable, V any](tiers []tier.Tier[K, V]) int {
 }
 
 func (o *Options[K, V]) validateTrack() error {
+	if !o.Track {
+		return nil
+	}
 	i := firstShared(o.Tiers)
 	if i < 0 {
 		return fmt.Errorf("Track: there is no shared tier that could tell of changes")
