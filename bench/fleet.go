@@ -51,7 +51,8 @@ type fleetSettings struct {
 	LeaseLife     time.Duration
 	L1TTL         time.Duration
 	Seed          uint64
-	Operations    int // of a history
+	Operations    int    // of a history
+	History       string // file
 	JSON          string
 
 	scenarios []scenario // those of Scenario
@@ -72,6 +73,7 @@ func (s *fleetSettings) register(f *pflag.FlagSet) {
 	f.DurationVar(&s.L1TTL, "l1-ttl", time.Second, "how long a process keeps a value in its own memory")
 	f.Uint64Var(&s.Seed, "seed", 1, "of the order in which keys are read, and of what a history does")
 	f.IntVar(&s.Operations, "operations", 10_000, "how many operations a history has at least")
+	f.StringVar(&s.History, "history", "", "write each recorded history to this `FILE`, one JSON object a line")
 	f.StringVar(&s.JSON, "json", "", "write the result as JSON to this `FILE` too; -: to stdout, instead of the table")
 }
 
@@ -86,7 +88,7 @@ const (
 
 // fromFlags completes the settings, and returns what is wrong with them.
 func (s *fleetSettings) fromFlags(f *pflag.FlagSet) error {
-	for _, name := range []string{"redis", "memcached", "json"} {
+	for _, name := range []string{"redis", "memcached", "history", "json"} {
 		if flag := f.Lookup(name); flag.Changed && (flag.Value.String() == "" || flag.Value.String() == "[]") {
 			return fmt.Errorf("--%s is empty: give it a value, or leave it out", name)
 		}

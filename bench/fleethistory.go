@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -130,7 +133,27 @@ func (f *fleet) history(ctx context.Context) error {
 	}
 	h.Stalls = slices.Concat(here.take(), server.take())
 	f.tell(h, p, troubles, failed)
-	return nil
+	return f.save(h)
+}
+
+// save adds the history to the file that the settings name, if they do.
+func (f *fleet) save(h *history.History) error {
+	if f.settings.History == "" {
+		return nil
+	}
+	text, err := json.Marshal(struct {
+		Row     fleetRow         `json:"row"`
+		History *history.History `json:"history"`
+	}{f.row, h})
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(f.settings.History, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(append(text, '\n'))
+	return errors.Join(err, file.Close())
 }
 
 // tell puts what the history shows into the row.

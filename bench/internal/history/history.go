@@ -53,17 +53,17 @@ type Span struct {
 
 // Process is what happened to a process.
 type Process struct {
-	Samples  []Sample // in order
-	Stalls   []Span   // times in which it was not run
-	BusDown  []Span   // times in which the bus was out of its reach, with what it may take to be back
-	TierDown []Span   // the same of the shared tier
+	Samples  []Sample `json:"samples"`   // in order
+	Stalls   []Span   `json:"stalls"`    // times in which it was not run
+	BusDown  []Span   `json:"bus_down"`  // times in which the bus was out of its reach, with what it may take to be back
+	TierDown []Span   `json:"tier_down"` // the same of the shared tier
 }
 
 // History is all that is known of a run.
 type History struct {
-	Ops       []Op
-	Processes []Process
-	Stalls    []Span // times in which what all need was not run: server, origin, proxies
+	Ops       []Op      `json:"ops"`
+	Processes []Process `json:"processes"`
+	Stalls    []Span    `json:"stalls"` // times in which what all need was not run: server, origin, proxies
 }
 
 // Promise is what the processes' caches promise.
