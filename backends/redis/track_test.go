@@ -1,6 +1,8 @@
 package redis_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,4 +49,62 @@ func TestTrackingConformance(t *testing.T) {
 			return storetest.TrackSystem{Open: func(testing.TB) tier.Bytes { return redis.New(c) }}
 		})
 	})
+}
+
+// refusals notes why a tracking does not stand.
+type refusals struct{ why chan error }
+
+func (r refusals) Connected()       { r.why <- nil }
+func (r refusals) Changed([]string) {}
+func (r refusals) ChangedAll()      {}
+func (r refusals) Lost(why error)   { r.why <- why }
+func (r refusals) next(t *testing.T) error {
+	t.Helper()
+	select {
+	case why := <-r.why:
+		return why
+	case <-time.After(10 * time.Second):
+		t.Fatal("nothing is told")
+		return nil
+	}
+}
+
+// A server that refuses to track is told to the handler, by its words, and tried again.
+func TestTrackingRefused(t *testing.T) {
+	for name, c := range map[string]struct{ rename, want string }{
+		"no RESP3":           {"hello", "RESP3"},
+		"no CLIENT TRACKING": {"client", "refuses CLIENT TRACKING"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := servers.Redis(t, "--rename-command", c.rename, "")
+			store, err := redis.Open("redis://"+server.Addr(), quickTracking)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = store.Close() })
+			r := refusals{make(chan error, 100)}
+			if _, err := store.Track(r); err != nil {
+				t.Fatal(err)
+			}
+			if why := r.next(t); why == nil || !strings.Contains(why.Error(), c.want) {
+				t.Errorf("got %v, want %q", why, c.want)
+			}
+		})
+	}
+}
+
+// Where a client's keys are on several servers tracking is refused at once.
+func TestTrackingOfSeveralServers(t *testing.T) {
+	ring := goredis.NewRing(&goredis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}})
+	cluster := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
+	for _, c := range []goredis.UniversalClient{ring, cluster} {
+		t.Cleanup(func() { _ = c.Close() })
+		store := redis.New(c)
+		if _, err := store.Track(refusals{}); !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("Track: %v", err)
+		}
+		if _, ok := tier.AsBytesTracker(store); ok {
+			t.Errorf("a store over a %T says that it can track", c)
+		}
+	}
 }
