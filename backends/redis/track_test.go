@@ -51,13 +51,22 @@ func TestTrackingConformance(t *testing.T) {
 	})
 }
 
-// refusals notes why a tracking does not stand.
-type refusals struct{ why chan error }
+// refusals notes why a tracking does not stand, with nil that it does, and what it tells.
+type refusals struct {
+	why  chan error
+	keys chan string
+}
 
-func (r refusals) Connected()       { r.why <- nil }
-func (r refusals) Changed([]string) {}
-func (r refusals) ChangedAll()      {}
-func (r refusals) Lost(why error)   { r.why <- why }
+func newRefusals() refusals { return refusals{make(chan error, 1000), make(chan string, 1000)} }
+
+func (r refusals) Connected() { r.why <- nil }
+func (r refusals) Changed(keys []string) {
+	for _, key := range keys {
+		r.keys <- key
+	}
+}
+func (r refusals) ChangedAll()    {}
+func (r refusals) Lost(why error) { r.why <- why }
 func (r refusals) next(t *testing.T) error {
 	t.Helper()
 	select {
@@ -82,7 +91,7 @@ func TestTrackingRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = store.Close() })
-			r := refusals{make(chan error, 100)}
+			r := newRefusals()
 			if _, err := store.Track(r); err != nil {
 				t.Fatal(err)
 			}
@@ -106,5 +115,67 @@ func TestTrackingOfSeveralServers(t *testing.T) {
 		if _, ok := tier.AsBytesTracker(store); ok {
 			t.Errorf("a store over a %T says that it can track", c)
 		}
+	}
+}
+
+// A user of the ACL who may do no more than the documentation says.
+func TestTrackingByALimitedUser(t *testing.T) {
+	server := servers.Redis(t)
+	admin := client(t, &goredis.Options{Addr: server.Addr()})
+	if err := admin.Do(t.Context(), "acl", "setuser", "cache", "on", ">secret", "~test:*", "-@all",
+		"+hello", "+client", "+ping", "+get", "+mget", "+set", "+del", "+eval", "+evalsha", "+getrange").Err(); err != nil {
+		t.Fatal(err)
+	}
+	storetest.TestTracker(t, func(t testing.TB) storetest.TrackSystem {
+		return storetest.TrackSystem{Open: func(t testing.TB) tier.Bytes {
+			b, err := redis.Open("redis://cache:secret@"+server.Addr(), redis.Options{Prefix: "test:"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return withoutClear{b}
+		}}
+	})
+}
+
+// withoutClear is a store that cannot be cleared, and is asked for few keys.
+type withoutClear struct{ *redis.Store }
+
+func (withoutClear) Can(c tier.Capability) bool { return c == tier.CanTrack || c == tier.CanSwap }
+
+func TestTrackingOverAFailover(t *testing.T) {
+	master := servers.Redis(t)
+	servers.RedisReplica(t, master)
+	sentinel := servers.RedisSentinel(t, master, "main", 1)
+	s := open(t, "redis+sentinel://"+sentinel.Addr()+"?master_name=main", quickTracking)
+	r := newRefusals()
+	stop, err := s.Track(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	if why := r.next(t); why != nil {
+		t.Fatal(why)
+	}
+	master.Kill()
+	if why := r.next(t); why == nil {
+		t.Fatal("Connected again without Lost")
+	}
+	awaitEvent := time.After(30 * time.Second)
+	select {
+	case why := <-r.why:
+		if why != nil {
+			t.Fatalf("lost twice: %v", why)
+		}
+	case <-awaitEvent:
+		t.Fatal("the new master is not tracked")
+	}
+	mustSet(t, s, "k", "v")
+	select {
+	case key := <-r.keys:
+		if key != "k" {
+			t.Errorf("told of %q", key)
+		}
+	case <-awaitEvent:
+		t.Fatal("a change at the new master is not told")
 	}
 }
