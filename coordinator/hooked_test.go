@@ -90,3 +90,10 @@ func (h *hookedSwapper[V]) Bury(ctx context.Context, key string, hold time.Durat
 	}
 	return h.swap.Bury(ctx, key, hold)
 }
+
+func (h *hookedSwapper[V]) BuryIf(ctx context.Context, key string, hold time.Duration, v tier.Version) (bool, error) {
+	if err := h.call(ctx, "bury", key); err != nil {
+		return false, err
+	}
+	return h.swap.BuryIf(ctx, key, hold, v)
+}

@@ -476,13 +476,18 @@ func (c *Cache[K, V]) repeatAt(ctx context.Context, l *level[K, V], key K, r rep
 // from after the instant.
 func (c *Cache[K, V]) removeOlder(ctx context.Context, l *level[K, V], key K, began tier.Instant) error {
 	return l.bounded(ctx, func(ctx context.Context) error {
-		seen, newer, err := l.sightingOf(ctx, key, began)
-		if newer || err != nil {
-			return err
+		for range 3 {
+			seen, newer, err := l.sightingOf(ctx, key, began)
+			if newer || err != nil {
+				return err
+			}
+			if !seen.holds && tier.Now().Sub(began) >= c.hold() {
+				return nil // nothing to take away, and nobody to fence any more
+			}
+			if buried, err := l.swap.BuryIf(ctx, key, c.hold(), seen.version); buried || err != nil {
+				return err
+			}
 		}
-		if !seen.holds && tier.Now().Sub(began) >= c.hold() {
-			return nil // nothing to take away, and nobody to fence any more
-		}
-		return l.swap.Bury(ctx, key, c.hold())
+		return l.swap.Bury(ctx, key, c.hold()) // as deleteAt does
 	})
 }

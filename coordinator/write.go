@@ -197,7 +197,7 @@ func (c *Cache[K, V]) apply(ctx context.Context, l *level[K, V], key K, w repeat
 		case ttl > 0:
 			return l.store.Set(ctx, key, w.entry, ttl)
 		case l.swap != nil:
-			return l.swap.Bury(ctx, key, c.hold())
+			return c.deleteAt(ctx, l, key)
 		default:
 			return l.store.Delete(ctx, key)
 		}
@@ -219,6 +219,24 @@ func (c *Cache[K, V]) setAt(ctx context.Context, l *level[K, V], key K, e *tier.
 	}
 	// Others write the key as fast as it can be read.
 	return l.store.Set(ctx, key, e, l.remaining(e, tier.Now()))
+}
+
+// deleteAt carries a Delete to a level that writes on condition, for the reason that setAt
+// has: one that timed out and reaches the server late would put its tombstone, which is
+// older than what was written since, in the place of that, and older loads and Sets that
+// wait to be stored would take it for the last word.
+func (c *Cache[K, V]) deleteAt(ctx context.Context, l *level[K, V], key K) error {
+	for range 3 {
+		_, version, err := l.swap.GetVersion(ctx, key)
+		if err != nil && !errors.Is(err, tier.ErrUnreadable) {
+			return err
+		}
+		if buried, err := l.swap.BuryIf(ctx, key, c.hold(), version); buried || err != nil {
+			return err
+		}
+	}
+	// Others write the key as fast as it can be read.
+	return l.swap.Bury(ctx, key, c.hold())
 }
 
 // hold is how long a tombstone must stay: no load that began before it was written

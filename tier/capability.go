@@ -104,6 +104,10 @@ type Swapper[K comparable, V any] interface {
 	// Bury is Delete that leaves a tombstone for the time of hold: reads find
 	// nothing, and a SetIf with a version from before fails.
 	Bury(ctx context.Context, key K, hold time.Duration) error
+
+	// BuryIf is Bury on the condition that the key still holds the given version, and
+	// reports whether that was so; else nothing is changed.
+	BuryIf(ctx context.Context, key K, hold time.Duration, version Version) (bool, error)
 }
 
 // Leased reports whether the version is the mark of a [Leaser]: somebody loads the key.

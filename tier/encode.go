@@ -203,6 +203,12 @@ func (s *Encoded[K, V]) Bury(ctx context.Context, key K, hold time.Duration) err
 	return s.bytes.Set(ctx, text, b, hold)
 }
 
+// BuryIf implements [Swapper].
+func (s *Encoded[K, V]) BuryIf(ctx context.Context, key K, hold time.Duration, v Version) (bool, error) {
+	_, buried, err := s.swapMark(ctx, key, "", hold, v, false)
+	return buried, err
+}
+
 // Lease implements [Leaser].
 func (s *Encoded[K, V]) Lease(ctx context.Context, key K, hold time.Duration, v Version) (mark Version, won bool, err error) {
 	return s.swapMark(ctx, key, "", hold, v, true)

@@ -135,6 +135,19 @@ func (f *Faulty[K, V]) Bury(ctx context.Context, key K, hold time.Duration) erro
 	return f.do(ctx, Call{Bury, []any{key}}, func() error { return swap.Bury(ctx, key, hold) })
 }
 
+// BuryIf implements [tier.Swapper].
+func (f *Faulty[K, V]) BuryIf(ctx context.Context, key K, hold time.Duration, version tier.Version) (buried bool, err error) {
+	swap, ok := tier.AsSwapper(f.store)
+	if !ok {
+		return false, errors.ErrUnsupported
+	}
+	err = f.do(ctx, Call{Bury, []any{key}}, func() (err error) {
+		buried, err = swap.BuryIf(ctx, key, hold, version)
+		return err
+	})
+	return buried && err == nil, err
+}
+
 // Track implements [tier.Tracker]. It fails as the other store does only.
 func (f *Faulty[K, V]) Track(h tier.TrackHandler[K]) (stop func(), err error) {
 	track, ok := tier.AsTracker(f.store)

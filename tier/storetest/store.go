@@ -794,6 +794,21 @@ func storeBury[V any](t testing.TB, s storeSuite[V]) {
 			t.Errorf("SetIf with the tombstone's version = %v, %v, want true", stored, err)
 		}
 		s.want(t, st, "key", 3)
+		if done, err := swap.BuryIf(ctx, "key", time.Minute, buried); done || err != nil {
+			t.Errorf("BuryIf with a version from before = %v, %v, want false", done, err)
+		}
+		s.want(t, st, "key", 3)
+		_, now, err := swap.GetVersion(ctx, "key")
+		if err != nil {
+			t.Fatalf("GetVersion: %v", err)
+		}
+		if done, err := swap.BuryIf(ctx, "key", time.Minute, now); !done || err != nil {
+			t.Errorf("BuryIf with the version that is there = %v, %v, want true", done, err)
+		}
+		s.wantNothing(t, st, "key")
+		if stored, err := swap.SetIf(ctx, "key", s.entry("key", 2), tier.Forever, now); stored || err != nil {
+			t.Errorf("SetIf with a version from before BuryIf = %v, %v, want false", stored, err)
+		}
 		if err := swap.Bury(ctx, "key", time.Minute); err != nil {
 			t.Fatalf("Bury: %v", err)
 		}
