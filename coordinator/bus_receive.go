@@ -59,10 +59,10 @@ func (b listener[K, V]) Connected() {
 // Lost implements [tier.BusHandler].
 func (b listener[K, V]) Lost(why error) {
 	defer b.above.guard()
+	b.gap(why) // before the loss can be seen
 	b.mu.Lock()
 	b.connected = false
 	b.mu.Unlock()
-	b.gap(why)
 }
 
 // Message implements [tier.BusHandler].
