@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -94,10 +95,10 @@ func (o *Options[K, V]) validateTrack() error {
 	}
 	i := firstShared(o.Tiers)
 	if i < 0 {
-		return fmt.Errorf("Track: there is no shared tier that could tell of changes")
+		return errors.New("option Track: there is no shared tier that could tell of changes")
 	}
 	if _, ok := tier.AsTracker(o.Tiers[i].Store); !ok {
-		return fmt.Errorf("Track: tier %q, the first shared one, cannot tell of changes; Redis can, but not as a Cluster or Ring", o.Tiers[i].Name)
+		return fmt.Errorf("option Track: tier %q, the first shared one, cannot tell of changes; Redis can, but not as a Cluster or Ring", o.Tiers[i].Name)
 	}
 	return nil
 }
