@@ -34,6 +34,9 @@ const (
 	historyLoad = 10 * time.Millisecond
 	// lastReconnect is the longest wait of the bus between two tries to connect.
 	lastReconnect = 2 * time.Second
+	// redial is how often go-redis tries to connect once as many dials have failed as its
+	// pool has room for; calls fail at once until then.
+	redial = time.Second
 	// mostViolations are told of a row.
 	mostViolations = 10
 )
@@ -205,7 +208,7 @@ type trouble struct {
 }
 
 func (t *trouble) make(ctx context.Context) {
-	for t.err == nil && sleep(ctx, 300*time.Millisecond+t.upTo(1200*time.Millisecond)) == nil {
+	for t.err == nil && sleep(ctx, 300*time.Millisecond+t.upTo(2500*time.Millisecond)) == nil {
 		which := t.rng.IntN(3)
 		kind := t.rng.IntN(4)
 		lasts, delay := 50*time.Millisecond+t.upTo(900*time.Millisecond), 5*time.Millisecond+t.upTo(150*time.Millisecond)
@@ -220,9 +223,9 @@ func (t *trouble) make(ctx context.Context) {
 			case 1:
 				link.reset()
 			case 2:
-				t.err = cmpError(t.err, link.blackHole())
+				t.err = firstError(t.err, link.blackHole())
 			case 3:
-				t.err = cmpError(t.err, link.delay(delay))
+				t.err = firstError(t.err, link.delay(delay))
 			}
 		}
 		_ = sleep(ctx, lasts) // if that ends, all is restored at once
@@ -230,23 +233,23 @@ func (t *trouble) make(ctx context.Context) {
 			if link == nil || t.bus != nil && which == i {
 				continue
 			}
-			t.err = cmpError(t.err, link.restore())
-			now, lasted := fleetNow(), time.Duration(0)
-			lasted = time.Duration(now - began)
-			c := historyTimes
+			t.err = firstError(t.err, link.restore())
+			now, c := fleetNow(), historyTimes
+			lasted := time.Duration(now - began)
 			if link == t.tier {
 				back := c.Probe + c.Timeout + 100*time.Millisecond
 				t.tierDown = append(t.tierDown, history.Span{Begin: began, End: now + int64(back)})
 			} else {
 				// It waits for no longer between two tries than it has been lost by then.
-				back := min(lasted, lastReconnect) + c.Timeout + c.Heartbeat + 100*time.Millisecond
+				// Then what waits to be published may have to wait for the pool.
+				back := min(lasted, lastReconnect) + redial + c.Timeout + c.Heartbeat + 100*time.Millisecond
 				t.busDown = append(t.busDown, history.Span{Begin: began, End: now + int64(back)})
 			}
 		}
 	}
 }
 
-func cmpError(a, b error) error {
+func firstError(a, b error) error {
 	if a != nil {
 		return a
 	}
