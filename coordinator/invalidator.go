@@ -72,9 +72,13 @@ func (v *invalidator[K, V]) guard() {
 // begun to store ends after it. It does not make the next key wait for that. It calls
 // applied when all is done.
 func (v *invalidator[K, V]) invalidate(key K, op busOp, applied func()) {
-	c := v.cache
-	w, hasTurn := c.table.beginOvertaking(key)
-	c.cooldowns.clear(key)
+	v.cache.cooldowns.clear(key)
+	v.drop(key, op, byOthers, applied)
+}
+
+// drop is invalidate that fences as the writer says.
+func (v *invalidator[K, V]) drop(key K, op busOp, by writer, applied func()) {
+	w, hasTurn := v.cache.table.begin(key, by)
 	if hasTurn {
 		defer w.end(true)
 		v.dropLocal(key, op)
@@ -100,6 +104,18 @@ func (v *invalidator[K, V]) invalidate(key K, op busOp, applied func()) {
 			applied()
 		}
 	})
+}
+
+// holds reports whether a tier in memory has something under the key.
+func (v *invalidator[K, V]) holds(key K) bool {
+	for _, l := range v.cache.levels {
+		if l.local {
+			if e, err := l.store.Get(v.ctx, key); e != nil || err != nil {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // dropLocal takes a key out of the tiers in memory, from the bottom up, and out of what

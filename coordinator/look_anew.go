@@ -1,8 +1,8 @@
 package coordinator
 
-// looksAnew is how often a flight looks again for what others write while it looks, before
-// it answers with what it has.
-const looksAnew = 3
+// looksAnew is how often a flight looks at most while others write. What it has then it
+// answers, and does not store.
+const looksAnew = 4
 
 // lookAnew searches the levels that are shared, and once more where others have written
 // meanwhile. Where a lease is to be had this process is told of marks as of other writes.
@@ -13,8 +13,10 @@ func (c *Cache[K, V]) lookAnew(f *flight[K, V], from int) {
 		if c.lessor != nil && from < len(c.levels) {
 			f.look()
 		}
-		c.search(&f.work, f.key, from, len(c.levels), f.refreshing, &f.finding)
-		if f.finding.hit == nil || !f.isOvertaken() {
+		x := &f.finding
+		x.hit, x.source, x.refresh, x.calm = nil, 0, false, false
+		c.search(&f.work, f.key, from, len(c.levels), f.refreshing, x)
+		if x.hit == nil || !f.isOvertaken() {
 			return
 		}
 	}

@@ -223,31 +223,40 @@ func (r *record[K, V]) fence() {
 type write[K comparable, V any] struct {
 	shard  *shard[K, V]
 	record *record[K, V]
-	others bool // have written, and this process is told
+	by     writer
 }
 
+// writer is who writes, as far as it matters to the key's flight.
+type writer byte
+
+const (
+	byThis   writer = iota // this process does
+	byOthers               // others have, and this process is told
+	byFlight               // the flight has, which goes on
+)
+
 // beginWrite puts up the fence, and takes the key's turn if nobody has it.
-func (t *table[K, V]) beginWrite(key K) (w write[K, V], hasTurn bool) { return t.begin(key, false) }
+func (t *table[K, V]) beginWrite(key K) (w write[K, V], hasTurn bool) { return t.begin(key, byThis) }
 
-// beginOvertaking is beginWrite for what others have written.
-func (t *table[K, V]) beginOvertaking(key K) (w write[K, V], hasTurn bool) { return t.begin(key, true) }
-
-func (t *table[K, V]) begin(key K, others bool) (w write[K, V], hasTurn bool) {
+func (t *table[K, V]) begin(key K, by writer) (w write[K, V], hasTurn bool) {
 	hash := t.keys.Hash(key)
 	s := t.shard(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w = write[K, V]{shard: s, record: s.hold(hash, key), others: others}
-	w.record.writers++
+	w = write[K, V]{shard: s, record: s.hold(hash, key), by: by}
+	if by != byFlight {
+		w.record.writers++
+	}
 	w.fence()
 	return w, w.record.turn.take()
 }
 
 func (w write[K, V]) fence() {
-	if w.others {
-		w.record.overtake()
-	} else {
+	switch w.by {
+	case byThis:
 		w.record.fence()
+	case byOthers:
+		w.record.overtake()
 	}
 }
 
@@ -259,7 +268,9 @@ func (w write[K, V]) end(hasTurn bool) {
 	if hasTurn {
 		w.record.turn.give()
 	}
-	w.record.writers--
+	if w.by != byFlight {
+		w.record.writers--
+	}
 	w.fence()
 	w.shard.drop(w.record)
 }

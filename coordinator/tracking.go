@@ -41,6 +41,8 @@ type tracking[K comparable, V any] struct {
 	connected bool
 	doubtful  map[K]struct{} // to be looked at
 
+	marked map[K]struct{} // of look: keys seen with an own mark, to be looked at once more
+
 	counts trackingCounts
 }
 
@@ -109,6 +111,7 @@ func startTracking[K comparable, V any](c *Cache[K, V], most int) (*tracking[K, 
 		cache: c, above: c.above, most: most,
 		wake:     make(chan struct{}, 1),
 		doubtful: make(map[K]struct{}),
+		marked:   make(map[K]struct{}),
 	}
 	for _, l := range c.levels {
 		if !l.local {
@@ -275,18 +278,32 @@ func (t *tracking[K, V]) lookAt(keys []K) {
 
 func (t *tracking[K, V]) judge(key K, writer tier.Writer) {
 	defer t.above.guard()
+	_, again := t.marked[key]
+	delete(t.marked, key)
 	switch writer {
 	case tier.OwnEntry:
 		// Whoever writes there writes to the tiers above after that, in the key's turn: they
 		// have this, or nothing, or something later.
 		t.counts.own.Add(1)
 	case tier.OwnMark:
-		// What stood there before the mark may have been a deletion by others, which it is
-		// taken for. A load that has put it there began after that, and is not fenced.
 		t.counts.own.Add(1)
-		t.above.dropLocal(key, busDrop)
+		t.dropMarked(key, again)
 	default:
 		t.apply(key)
+	}
+}
+
+// dropMarked drops a key that holds a mark of this process. What stood there before the
+// mark may have been a deletion by others, which it is taken for. A load that has put it
+// there began after that, and is not fenced. What it has stored since the key was looked
+// at is not dropped: where memory has something, the key is looked at once more.
+func (t *tracking[K, V]) dropMarked(key K, again bool) {
+	switch {
+	case !t.above.holds(key):
+	case !again && t.doubt(key):
+		t.marked[key] = struct{}{}
+	default:
+		t.above.drop(key, busDrop, byFlight, func() {})
 	}
 }
 
