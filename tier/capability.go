@@ -80,13 +80,22 @@ type BytesBatcher interface {
 // tombstone, unreadable bytes, or nothing (the zero Version). Versions of one key
 // are equal exactly when nothing was written under it in between.
 type Version struct {
-	head string
+	head [HeadSize]byte
+	size uint8 // how much of it there is
 }
+
+func versionOf(value []byte) (v Version) {
+	v.size = uint8(copy(v.head[:], value))
+	return v
+}
+
+// bytes returns the head.
+func (v *Version) bytes() []byte { return v.head[:v.size] }
 
 // Time returns when what the version stands for began: the load of an entry, or the
 // writing of a tombstone; false for nothing and for bytes that are neither. Across
 // processes it is as exact as their wall clocks agree.
-func (v Version) Time() (Instant, bool) { return headTime(v.head, readClocks()) }
+func (v Version) Time() (Instant, bool) { return headTime(v.bytes(), readClocks()) }
 
 // Swapper is a shared store that can write on condition. It is what keeps an
 // answer that was loaded before somebody's Delete or Set, in whatever process,
@@ -111,7 +120,7 @@ type Swapper[K comparable, V any] interface {
 }
 
 // Leased reports whether the version is the mark of a [Leaser]: somebody loads the key.
-func (v Version) Leased() bool { return headLeased(v.head) }
+func (v Version) Leased() bool { return headLeased(v.bytes()) }
 
 // Leaser is a [Swapper] that can say that somebody loads a key. Where the key holds no
 // entry the mark of that stands under the key itself. It is a tombstone: reads find

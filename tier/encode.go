@@ -145,7 +145,7 @@ func (s *Encoded[K, V]) GetVersion(ctx context.Context, key K) (*Entry[V], Versi
 		return nil, Version{}, err
 	}
 	b, err := s.bytes.Get(ctx, text)
-	version := Version{head: string(b[:min(len(b), HeadSize)])}
+	version := versionOf(b)
 	if err != nil || b == nil {
 		return nil, version, err
 	}
@@ -185,11 +185,11 @@ func (s *Encoded[K, V]) SetIf(ctx context.Context, key K, entry *Entry[V], ttl t
 		// What is there goes all the same, if the condition holds.
 		b = s.tombstone(text, time.Second)
 		s.own.note(text, b)
-		stored, swapErr := s.swap.SetIf(ctx, text, b, time.Second, []byte(v.head))
+		stored, swapErr := s.swap.SetIf(ctx, text, b, time.Second, v.bytes())
 		return stored && err == nil, errors.Join(err, swapErr)
 	}
 	s.own.note(text, b)
-	return s.swap.SetIf(ctx, text, b, ttl, []byte(v.head))
+	return s.swap.SetIf(ctx, text, b, ttl, v.bytes())
 }
 
 // Bury implements [Swapper].
@@ -249,8 +249,8 @@ func (s *Encoded[K, V]) swapMark(ctx context.Context, key K, beside string, ttl 
 	if beside == "" {
 		s.own.note(text, b)
 	}
-	won, err = s.swap.SetIf(ctx, text, b, ttl, []byte(v.head))
-	return Version{head: string(b[:HeadSize])}, won, err
+	won, err = s.swap.SetIf(ctx, text, b, ttl, v.bytes())
+	return versionOf(b), won, err
 }
 
 // Delete implements [Store].

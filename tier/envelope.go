@@ -5,6 +5,7 @@ import (
 	"hash/crc32"
 	"math/rand/v2"
 	"time"
+	"unsafe"
 )
 
 // The envelope is what a byte store holds: the times and marks of an entry around
@@ -117,7 +118,7 @@ func sealEnvelope(b []byte, key string) {
 // envelopeChecksum covers the key, so that bytes that end up under another key, by
 // a client that mixes up its replies or a tool that renames, are unreadable there.
 func envelopeChecksum(b []byte, key string) uint32 {
-	sum := crc32.Update(0, castagnoli, []byte(key))
+	sum := crc32.Update(0, castagnoli, unsafe.Slice(unsafe.StringData(key), len(key))) // which only reads
 	sum = crc32.Update(sum, castagnoli, b[:20])
 	return crc32.Update(sum, castagnoli, b[24:])
 }
@@ -190,7 +191,7 @@ func parseEnvelope(b []byte, key string, schema uint32, now clocks, t transforms
 }
 
 // headLeased reports whether the first HeadSize bytes of an envelope are a lease's mark.
-func headLeased(head string) bool {
+func headLeased(head []byte) bool {
 	return len(head) >= HeadSize && head[0] == envelopeMagic && head[1] == envelopeVersion &&
 		head[2]&(flagTombstone|flagLease) == flagTombstone|flagLease
 }
@@ -200,11 +201,11 @@ func headLeased(head string) bool {
 func headBuried(head []byte) bool { return head[2]&flagTombstone != 0 }
 
 // headTime returns the time that the first HeadSize bytes of an envelope hold.
-func headTime(head string, now clocks) (Instant, bool) {
+func headTime(head []byte, now clocks) (Instant, bool) {
 	if len(head) < HeadSize || head[0] != envelopeMagic || head[1] != envelopeVersion {
 		return 0, false
 	}
-	wall := int64(binary.BigEndian.Uint64([]byte(head[8:HeadSize])))
+	wall := int64(binary.BigEndian.Uint64(head[8:HeadSize]))
 	return now.mono.Add(-time.Duration(now.wall - wall)), true
 }
 

@@ -351,23 +351,23 @@ func TestVersionsDiffer(t *testing.T) {
 	seen := make(map[string]bool)
 	for range 1000 {
 		b := appendEnvelope(nil, goldens[0].e, 1, goldenClocks)
-		head := string(b[:HeadSize])
-		if seen[head] {
+		head := b[:HeadSize]
+		if seen[string(head)] {
 			t.Fatal("two writes of one entry have one version")
 		}
-		seen[head] = true
+		seen[string(head)] = true
 	}
 }
 
 func TestVersionTime(t *testing.T) {
 	for _, g := range goldens {
 		b := seal(g.e, goldenKey, goldenSchema, g.payload, goldenClocks)
-		if got, ok := headTime(string(b[:HeadSize]), goldenClocks); !ok || got != g.e.meta.LoadedAt {
+		if got, ok := headTime(b[:HeadSize], goldenClocks); !ok || got != g.e.meta.LoadedAt {
 			t.Errorf("%s: %d, %v, want %d", g.name, got, ok, g.e.meta.LoadedAt)
 		}
 	}
 	for _, head := range []string{"", "short", "sixteen bytes ok", "\xc7\x02\x00\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c"} {
-		if got, ok := headTime(head, goldenClocks); ok {
+		if got, ok := headTime([]byte(head), goldenClocks); ok {
 			t.Errorf("%q: %d, want none", head, got)
 		}
 	}

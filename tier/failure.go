@@ -24,11 +24,12 @@ type Failure interface {
 // "unreadable", "key", "closed", "unsupported", what a [Failure] says, "canceled",
 // "timeout", "connection", or "other". It is "" for nil.
 func FailureKind(err error) string {
+	if err == nil {
+		return ""
+	}
 	var f Failure
 	var netErr net.Error
 	switch {
-	case err == nil:
-		return ""
 	case errors.Is(err, ErrTooLarge):
 		return "too large"
 	case errors.Is(err, ErrUnencodable):
@@ -59,6 +60,9 @@ func FailureKind(err error) string {
 // now: it does not answer, or cannot be reached, or a [Failure] says so. All else is an
 // answer, which may be about one key alone and costs no waiting.
 func IsOutage(err error) bool {
+	if err == nil {
+		return false
+	}
 	var f Failure
 	switch FailureKind(err) {
 	case "timeout", "connection":
