@@ -19,6 +19,7 @@ type gatherers struct {
 	server func(ctx context.Context, key string) string
 	only   *gather.Gatherer[[]byte]
 	each   sync.Map // by server
+	many   many
 }
 
 func newGatherers(s *Store) *gatherers {
@@ -36,6 +37,7 @@ func newGatherers(s *Store) *gatherers {
 		}
 	default:
 		g.only = g.newOne()
+		_, g.many.single = c.(*redis.Client)
 	}
 	return g
 }
@@ -89,7 +91,8 @@ func (s *Store) getGathered(ctx context.Context, key string) ([]byte, error) {
 	return a.Value, nil
 }
 
-// fetch reads the keys by pipelined GETs, each of which has its own error.
+// fetch reads the keys by one MGET, or where that may not be by pipelined GETs, each of
+// which has its own error.
 func (s *Store) fetch(ctx context.Context, keys []string, answers []gather.Answer[[]byte]) {
 	if s.get(ctx, keys, answers) && ctx.Err() == nil && !s.gate.Closed() {
 		s.getAgain(ctx, keys, answers)
@@ -102,6 +105,11 @@ func (s *Store) get(ctx context.Context, keys []string, answers []gather.Answer[
 		value, err := found(s.client.Get(ctx, keys[0]).Bytes())
 		answers[0] = gather.Answer[[]byte]{Value: value, Err: err}
 		return isDead(err)
+	}
+	if s.gatherers.many.may() {
+		if dead, ok := s.getMany(ctx, keys, answers); ok {
+			return dead
+		}
 	}
 	commands, args := make([]redis.Cmder, len(keys)), make([]any, 0, 2*len(keys))
 	for i, key := range keys {

@@ -68,7 +68,7 @@ func keepAll(t *testing.T, s *redis.Store, raw goredis.UniversalClient, prefix s
 		if err := raw.RPush(t.Context(), prefix+key, "x").Err(); err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, readtest.Kept{Key: key, Bad: true})
+		all = append(all, readtest.Kept{Key: key, Bad: true, OrNothing: true})
 	}
 	return all
 }
@@ -85,6 +85,31 @@ func TestGetsThatMeetGiveEachItsOwn(t *testing.T) {
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A user who may not use MGET reads all the same, and the server is not asked again and
+// again.
+func TestGetsThatMeetWhereMGETIsRefused(t *testing.T) {
+	server := servers.Redis(t)
+	admin := client(t, &goredis.Options{Addr: server.Addr()})
+	if err := admin.Do(t.Context(), "acl", "setuser", "reader", "on", ">pass", "~*", "+@all", "-mget").Err(); err != nil {
+		t.Fatal(err)
+	}
+	c := client(t, &goredis.Options{Addr: server.Addr(), Username: "reader", Password: "pass", ReadTimeout: 20 * time.Second})
+	s := redis.NewWith(c, redis.Options{Prefix: "p:"})
+	all := keepAll(t, s, c, "p:")
+	readtest.Concurrently(t, s, all, 3)
+	log, err := admin.ACLLog(t.Context(), 100).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := int64(0)
+	for _, entry := range log {
+		refused += entry.Count
+	}
+	if refused == 0 || refused > 16 {
+		t.Errorf("the server has refused %d commands, want a few", refused)
 	}
 }
 

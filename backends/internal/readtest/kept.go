@@ -17,12 +17,15 @@ type Kept struct {
 	Key   string
 	Value []byte // nil: nothing
 	Bad   bool   // unreadable
+
+	// OrNothing says that what is Bad may be nothing to a read that others share.
+	OrNothing bool
 }
 
 // Check returns what is wrong with a Get's answer.
 func (k Kept) Check(value []byte, err error) error {
 	switch {
-	case k.Bad && errors.Is(err, tier.ErrUnreadable) && value == nil:
+	case k.Bad && value == nil && (errors.Is(err, tier.ErrUnreadable) || err == nil && k.OrNothing):
 		return nil
 	case k.Bad || err != nil:
 		return errors.Join(fmt.Errorf("%.20q: got %d bytes", k.Key, len(value)), err)
