@@ -3,6 +3,8 @@ package coordinator
 import (
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sony/gobreaker/v2"
@@ -16,9 +18,15 @@ import (
 // that succeeds.
 //
 // It is asked in one place, level.bounded, for reads, writes and repeated writes alike.
+//
+// While all goes well nobody asks the circuit, which would have all calls share its lock
+// and look at the time.
 type breaker struct {
-	circuit *gobreaker.TwoStepCircuitBreaker[struct{}]
-	probe   time.Duration
+	circuit  *gobreaker.TwoStepCircuitBreaker[struct{}]
+	probe    time.Duration
+	troubled atomic.Bool // calls are counted: one has failed and none succeeded since
+
+	mu sync.Mutex // held while what a call came to is counted
 }
 
 const (
@@ -60,17 +68,46 @@ func newBreaker(o tier.Breaker, closed func()) *breaker {
 // tier's own limit: it says nothing of the tier.
 var errCallerLeft = errors.New("the caller left")
 
-// allow returns ErrSkipped while the tier is to be left alone, else a function that
-// must be told what the call has come to.
-func (b *breaker) allow() (done func(error), err error) {
-	if b == nil {
-		return func(error) {}, nil
+// allow returns ErrSkipped while the tier is to be left alone. What the call has come
+// to must be told to report, with the permit.
+func (b *breaker) allow() (p permit, err error) {
+	if b == nil || !b.troubled.Load() {
+		return p, nil
 	}
-	done, err = b.circuit.Allow()
-	if err != nil {
-		return nil, ErrSkipped
+	if p.done, err = b.circuit.Allow(); err != nil {
+		return permit{}, ErrSkipped
 	}
-	return done, nil
+	return p, nil
+}
+
+// permit is that of one call.
+type permit struct {
+	done func(error) // nil where the call is not counted if it succeeds
+}
+
+// report counts what a call came to.
+func (b *breaker) report(p permit, err error) {
+	if b == nil || p.done == nil && !tier.IsOutage(err) {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p.done == nil {
+		// What began in good times says nothing of a tier that was given up since.
+		if b.circuit.State() != gobreaker.StateClosed {
+			return
+		}
+		b.troubled.Store(true)
+		done, refused := b.circuit.Allow()
+		if refused != nil {
+			return
+		}
+		p.done = done
+	}
+	p.done(err)
+	if b.circuit.State() == gobreaker.StateClosed && b.circuit.Counts().ConsecutiveFailures == 0 {
+		b.troubled.Store(false)
+	}
 }
 
 // isOpen reports whether calls are skipped now.

@@ -15,10 +15,13 @@ import (
 
 // Cache chains tiers. All methods may be called concurrently.
 type Cache[K comparable, V any] struct {
-	name    string
-	levels  []*level[K, V]
-	local   int           // how many tiers at the top answer from memory
-	swaps   bool          // some tier can write on condition
+	name   string
+	levels []*level[K, V]
+	local  int // how many tiers at the top answer from memory
+
+	// The tiers that can write on condition; -1 where there are none.
+	firstSwap, lastSwap int
+
 	lessor  *lessor[K, V] // nil without leases
 	load    loading[K, V]
 	backoff policy.Backoff
@@ -63,6 +66,8 @@ func New[K comparable, V any](o Options[K, V]) (*Cache[K, V], error) {
 		cooldowns:  newCooldowns[K](o.Backoff, limits.LoadTimeout),
 		counts:     newCounts(len(o.Tiers)),
 		life:       newLife(),
+		firstSwap:  -1,
+		lastSwap:   -1,
 	}
 	c.table = newTable(c)
 	c.base, c.stop = context.WithCancelCause(context.Background())
@@ -71,7 +76,12 @@ func New[K comparable, V any](o Options[K, V]) (*Cache[K, V], error) {
 		if l.local && c.local == len(c.levels) {
 			c.local++
 		}
-		c.swaps = c.swaps || l.swap != nil
+		if l.swap != nil {
+			if c.lastSwap < 0 {
+				c.firstSwap = len(c.levels)
+			}
+			c.lastSwap = len(c.levels)
+		}
 		c.levels = append(c.levels, l)
 	}
 	var err error
@@ -173,8 +183,10 @@ type level[K comparable, V any] struct {
 	floor    atomic.Int64
 	floorEnd atomic.Int64 // when all from before the floor must be dead
 	breaker  *breaker     // nil where there is none
-	repeats  *repeats[K, V]
-	counts   levelCounts
+	// deadlines end the calls of flights.
+	deadlines deadlines
+	repeats   *repeats[K, V]
+	counts    levelCounts
 }
 
 const noFloor = -1 << 63
@@ -195,6 +207,7 @@ func newLevel[K comparable, V any](t tier.Tier[K, V], maxRepeats int) *level[K, 
 	if l.timeout == 0 {
 		l.timeout = tier.DefaultTimeout
 	}
+	l.deadlines.limit = l.timeout
 	l.swap, _ = tier.AsSwapper(t.Store)
 	l.clear, _ = tier.AsClearer(t.Store)
 	l.measure, _ = tier.AsMeasurer(t.Store)
@@ -226,15 +239,15 @@ func (l *level[K, V]) bounded(ctx context.Context, call func(context.Context) er
 	if l.local {
 		return call(ctx)
 	}
-	done, err := l.breaker.allow()
+	permit, err := l.breaker.allow()
 	if err != nil {
 		l.counts.skipped.Add(1)
 		return err
 	}
 	err = errPanicked
-	defer func() { done(judged(ctx, err)) }()
+	defer func() { l.breaker.report(permit, judged(ctx, err)) }()
 	if d, ok := ctx.(*detached); ok {
-		b := d.within(l.timeout)
+		b := d.within(&l.deadlines)
 		defer b.release()
 		err = call(b)
 		return err

@@ -27,9 +27,17 @@ func TestDetachedHasTheCallersValuesAlone(t *testing.T) {
 	if _, ok := d.Deadline(); ok {
 		t.Error("there is a deadline")
 	}
-	d.node, d.ownNode = &node{}, true
-	if nodeOf(d) != d.node {
+	loader := &loaderContext{values: d, node: &node{}}
+	if nodeOf(loader) != loader.node {
 		t.Error("the node is not found")
+	}
+	within := &detached{values: loader}
+	if nodeOf(within) != loader.node {
+		t.Error("the caller's node is not found")
+	}
+	within.nodeless = true
+	if nodeOf(within) != nil {
+		t.Error("a node is found where there is to be none")
 	}
 }
 
@@ -73,7 +81,7 @@ func TestBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDetached()
 		start := time.Now()
-		b := d.within(time.Second)
+		b := d.within(&deadlines{limit: time.Second})
 		if end, ok := b.Deadline(); !ok || !end.Equal(start.Add(time.Second)) {
 			t.Errorf("deadline: got %v, %v", end, ok)
 		}
@@ -86,9 +94,9 @@ func TestBudget(t *testing.T) {
 		}
 		b.release()
 
-		released := d.within(time.Second)
-		other := d.within(time.Hour)
-		last := d.within(time.Hour)
+		released := d.within(&deadlines{limit: time.Second})
+		other := d.within(&deadlines{limit: time.Hour})
+		last := d.within(&deadlines{limit: time.Hour})
 		released.release()
 		if err := released.Err(); !errors.Is(err, context.Canceled) {
 			t.Errorf("released: got error %v, want canceled", err)
@@ -99,7 +107,7 @@ func TestBudget(t *testing.T) {
 		if err := other.Err(); !errors.Is(err, context.Canceled) {
 			t.Errorf("after its parent: got error %v, want canceled", err)
 		}
-		late := d.within(time.Hour)
+		late := d.within(&deadlines{limit: time.Hour})
 		<-late.Done()
 		for _, b := range []*budget{other, late} {
 			b.release()

@@ -24,10 +24,8 @@ type flight[K comparable, V any] struct {
 	doubted   bool // others have written since it began to look: what it has seen is not stored
 	answer    answer[V]
 
-	// early is the answer once it is known, while it is still being stored. It points
-	// to loaded.
-	early  atomic.Pointer[answer[V]]
-	loaded answer[V]
+	// early is the answer once it is known, while it is still being stored.
+	early atomic.Pointer[answer[V]]
 
 	// Of the one who leads the flight, or of its goroutine once that has begun.
 	load       loading[K, V]
@@ -39,13 +37,40 @@ type flight[K comparable, V any] struct {
 
 	inBackground atomic.Bool // whoever abandons the flight gives that place back
 
-	work       detached // for the tiers
-	loading    detached // for the loader
-	watch      atomic.Int32
+	work       detached      // for the tiers
 	next, prev *flight[K, V] // of those under way
 
-	// node stands for the flight where loaders wait for loads.
-	node node
+	// watch tells who lands a flight that loads, which has loading by then.
+	watch   atomic.Int32
+	loading *loadStage[V]
+
+	node atomic.Pointer[node] // nil until nodeNow is asked for it
+}
+
+// loadStage is what a flight needs once it asks the loader. Most flights find what they
+// look for in a tier.
+type loadStage[V any] struct {
+	ctx    loaderContext
+	loaded answer[V] // where early points to
+	node   node
+}
+
+// nodeNow returns the node that stands for the flight where loaders wait for loads.
+func (f *flight[K, V]) nodeNow() *node {
+	if n := f.node.Load(); n != nil {
+		return n
+	}
+	return f.standBy(new(node))
+}
+
+// standBy lets the node stand for the flight, and returns the one that does.
+func (f *flight[K, V]) standBy(n *node) *node {
+	n.owner = f
+	n.ride.max = 1
+	if !f.node.CompareAndSwap(nil, n) {
+		return f.node.Load()
+	}
+	return n
 }
 
 // describe implements nodeOwner.

@@ -291,10 +291,10 @@ func (c *Cache[K, V]) waitForRoom(ctx context.Context, place *gate) error {
 func (c *Cache[K, V]) await(ctx context.Context, f *flight[K, V], joined bool) answer[V] {
 	late := joined && f.early.Load() != nil
 	if n := nodeOf(ctx); n != nil {
-		if err := n.await(&f.node); err != nil {
+		if err := n.await(f.nodeNow()); err != nil {
 			return answer[V]{err: err}
 		}
-		defer n.awaited(&f.node)
+		defer n.awaited(f.nodeNow())
 	}
 	var a answer[V]
 	select {

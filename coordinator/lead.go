@@ -30,7 +30,7 @@ func (c *Cache[K, V]) lead(ctx context.Context, f *flight[K, V], load loading[K,
 	}()
 
 	if parent := nodeOf(ctx); parent != nil {
-		f.node.parent = parent
+		f.nodeNow().parent = parent
 		if err := f.recursion(); err != nil {
 			return answer[V]{err: err}
 		}
@@ -62,10 +62,14 @@ func (c *Cache[K, V]) lead(ctx context.Context, f *flight[K, V], load loading[K,
 	}
 	started = true
 	f.place = place
-	f.work.values = context.WithoutCancel(ctx)
+	f.work.values = withoutEnd(ctx)
 	if ctx.Done() == nil && c.local < len(c.levels) {
 		if c.searchHere(f) {
-			return f.answer
+			a = f.answer
+			if a.entry != nil { // else code of the user's may have panicked
+				c.recycle(f)
+			}
+			return a
 		}
 	}
 	f.shard.mu.Lock()
@@ -94,8 +98,8 @@ func (c *Cache[K, V]) findPlace(f *flight[K, V]) *gate {
 	if c.flights.tryEnter() {
 		return &c.flights
 	}
-	if parent := f.node.parent; parent != nil && parent.ride.tryEnter() {
-		return &parent.ride
+	if n := f.node.Load(); n != nil && n.parent != nil && n.parent.ride.tryEnter() {
+		return &n.parent.ride
 	}
 	return nil
 }
@@ -103,7 +107,7 @@ func (c *Cache[K, V]) findPlace(f *flight[K, V]) *gate {
 // recursion returns an error when a flight of the same key is among those whose
 // loaders wait for this one: it was detached by a write of its own loader.
 func (f *flight[K, V]) recursion() error {
-	for n := f.node.parent; n != nil; n = n.parent {
+	for n := f.nodeNow().parent; n != nil; n = n.parent {
 		o, ok := n.owner.(*flight[K, V])
 		if ok && o.cache == f.cache && o.key == f.key && !o.hasLanded() {
 			return &CycleError{Path: []string{f.describe(), f.describe()}}
@@ -286,10 +290,10 @@ func (c *Cache[K, V]) startRefresh(ctx context.Context, key K, load loading[K, V
 	c.counts.refreshes.Add(1)
 	f.load, f.refreshing = load, e
 	f.finding = c.newFinding()
-	f.work.values = context.WithoutCancel(ctx)
+	f.work.values = withoutEnd(ctx)
 	// Nobody waits for a refresh, so the loader that the reader may be in is no part
 	// of what the refresh's own loader waits for.
-	f.work.ownNode = true
+	f.work.nodeless = true
 	go c.run(f)
 	return true
 }

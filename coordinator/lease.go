@@ -210,7 +210,7 @@ func (c *Cache[K, V]) renewLease(f *flight[K, V], h *held) {
 // stands under the key.
 func (c *Cache[K, V]) leaseStands(f *flight[K, V]) {
 	if h := f.lease; h != nil && !h.beside {
-		f.finding.seen[c.lessor.at].version = h.mark
+		f.finding.seen.at(c.lessor.at).version = h.mark
 	}
 }
 

@@ -34,6 +34,9 @@ func (l *life) begin() bool {
 	}
 }
 
+// isClosing reports whether Close has begun.
+func (l *life) isClosing() bool { return l.running.Load() >= lifeClosing }
+
 func (l *life) end() {
 	if l.running.Add(-1) == lifeClosing {
 		close(l.idle)
@@ -104,6 +107,9 @@ func (c *Cache[K, V]) Close(ctx context.Context) error {
 		f.work.end(context.Canceled)
 		c.abandon(f, ErrClosed, context.Canceled)
 	})
+	for _, l := range c.levels {
+		l.deadlines.rest()
+	}
 	errs = append(errs, c.closeListening(ctx))
 	return errors.Join(append(errs, c.closeTiers(ctx))...)
 }

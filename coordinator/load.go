@@ -22,10 +22,12 @@ const (
 // too long or the cache is closed (L3).
 func (c *Cache[K, V]) doLoad(f *flight[K, V]) {
 	limit := c.settings.Load().limits.LoadTimeout
-	f.loading.values = f.work.values
-	f.loading.deadline = time.Now().Add(limit)
-	f.loading.node, f.loading.ownNode = &f.node, true
-	defer f.loading.end(context.Canceled)
+	stage := new(loadStage[V])
+	stage.ctx.values = f.work.values
+	stage.ctx.deadline = time.Now().Add(limit)
+	stage.ctx.node = f.standBy(&stage.node)
+	f.loading = stage
+	defer stage.ctx.end(context.Canceled)
 	f.watch.Store(loaderRuns)
 	timer := time.AfterFunc(limit, func() { c.abandon(f, ErrLoadTimeout, context.DeadlineExceeded) })
 	defer timer.Stop()
@@ -47,7 +49,7 @@ func (c *Cache[K, V]) doLoad(f *flight[K, V]) {
 		}
 		c.finish(f, c.loadFailed(f, err))
 	}()
-	loaded, err := f.load.call(&f.loading, f.key, f.finding.reserve)
+	loaded, err := f.load.call(&stage.ctx, f.key, f.finding.reserve)
 	returned = true
 	if !f.watch.CompareAndSwap(loaderRuns, loaderReturned) {
 		return // the watch has landed the flight
@@ -71,7 +73,7 @@ func (c *Cache[K, V]) abandon(f *flight[K, V], why, ended error) {
 	if !f.watch.CompareAndSwap(loaderRuns, loaderAbandoned) {
 		return
 	}
-	f.loading.end(ended)
+	f.loading.ctx.end(ended)
 	c.leaveBackground(f)
 	c.releaseLater(f)
 	c.landed(f, c.loadFailed(f, why))
@@ -108,15 +110,16 @@ func (c *Cache[K, V]) loadFailed(f *flight[K, V], err error) answer[V] {
 func (c *Cache[K, V]) loadSucceeded(f *flight[K, V], loaded Loaded[V], absent bool, began tier.Instant) {
 	now := tier.Now()
 	e, keep := c.newEntry(loaded, absent, f.finding.reserve, began, now.Sub(began))
-	f.loaded = answer[V]{entry: e, source: fromLoad}
-	f.early.Store(&f.loaded)
+	loadedAnswer := &f.loading.loaded
+	*loadedAnswer = answer[V]{entry: e, source: fromLoad}
+	f.early.Store(loadedAnswer)
 	c.cooldowns.clear(f.key)
 	if e.UsableUntil().Sub(now) < c.storingTime() {
 		// It could be over before it is stored.
-		c.table.announce(f, f.loaded)
+		c.table.announce(f, *loadedAnswer)
 	}
 	c.storeLoaded(&f.work, f, e, keep)
-	c.finish(f, f.loaded)
+	c.finish(f, *loadedAnswer)
 }
 
 // storingTime is how long the store step of a load may take.

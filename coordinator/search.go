@@ -21,30 +21,20 @@ type finding[V any] struct {
 	// began.
 	reserve       *tier.Entry[V]
 	reserveSource int
-	// seen is what each level held, by index; nil where no level can tell.
-	seen []sighting
-}
-
-// sighting is what a level that can write on condition held when it was read.
-type sighting struct {
-	known   bool // it could be read
-	version tier.Version
-	holds   bool // there is an entry, or bytes that cannot be read; not a tombstone
+	seen          sightings
 }
 
 func (c *Cache[K, V]) newFinding() (x finding[V]) {
-	if c.swaps {
-		x.seen = make([]sighting, len(c.levels))
-	}
+	x.seen = newSightings(c.firstSwap, c.lastSwap)
 	return x
 }
 
 // at returns what the level was seen to hold; the zero sighting is unknown.
 func (x *finding[V]) at(level int) sighting {
-	if x.seen == nil {
-		return sighting{}
+	if seen := x.seen.at(level); seen != nil {
+		return *seen
 	}
-	return x.seen[level]
+	return sighting{}
 }
 
 // asHit returns a flight's answer with the hit. It is not calm: to fill the levels
@@ -65,8 +55,8 @@ func (c *Cache[K, V]) search(ctx context.Context, key K, from, to int, newerThan
 	s := c.settings.Load()
 	for i := from; i < to; i++ {
 		e, seen := c.look(ctx, i, key)
-		if x.seen != nil {
-			x.seen[i] = seen
+		if at := x.seen.at(i); at != nil {
+			*at = seen
 		}
 		if e == nil {
 			continue

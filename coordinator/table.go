@@ -25,6 +25,7 @@ type table[K comparable, V any] struct {
 	keys     tier.Hasher[K]
 	shards   []shard[K, V]
 	clearing atomic.Int32 // Clears under way: flights that begin meanwhile are born fenced
+	hangar   hangar[K, V]
 }
 
 func newTable[K comparable, V any](c *Cache[K, V]) *table[K, V] {
@@ -46,16 +47,16 @@ type look[K comparable, V any] struct {
 	record *record[K, V]
 }
 
-// enter returns a look where nothing is under way for the key. Else it returns the
-// key's flight and false when there is one to join, or a new flight and true; whoever
-// gets a new one must bring it to its end.
+// enter returns a look where nothing is under way for the key and there are tiers in
+// memory to look into. Else it returns the key's flight and false when there is one to
+// join, or a new flight and true; whoever gets a new one must bring it to its end.
 func (t *table[K, V]) enter(key K) (l look[K, V], f *flight[K, V], leader bool) {
 	hash := t.keys.Hash(key)
 	s := t.shard(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.find(hash, key)
-	if r == nil && t.clearing.Load() == 0 {
+	if r == nil && t.cache.local > 0 && t.clearing.Load() == 0 {
 		r = s.add(hash, key)
 		r.refs++
 		r.turn.take()
@@ -119,15 +120,9 @@ func (t *table[K, V]) refreshing(key K, permit func() bool) (f *flight[K, V], fl
 }
 
 func (t *table[K, V]) launch(s *shard[K, V], r *record[K, V]) *flight[K, V] {
-	f := &flight[K, V]{
-		cache:  t.cache,
-		key:    r.key,
-		shard:  s,
-		record: r,
-		fenced: r.writers > 0 || t.clearing.Load() > 0,
-	}
-	f.node.owner = f
-	f.node.ride.max = 1
+	f := t.hangar.get()
+	f.cache, f.key, f.shard, f.record = t.cache, r.key, s, r
+	f.fenced = r.writers > 0 || t.clearing.Load() > 0
 	r.flight = f
 	return f
 }
