@@ -70,3 +70,32 @@ func await(t testing.TB, limit time.Duration, what string, condition func() erro
 		time.Sleep(pollEvery)
 	}
 }
+
+// RedisClusterReplica starts a node that copies a master of a Cluster and takes its place
+// when it dies. It returns when it has copied all, and the master knows of it.
+func RedisClusterReplica(t testing.TB, master *Server, args ...string) *Server {
+	t.Helper()
+	bus, err := freePort()
+	if err != nil {
+		t.Fatalf("start a replica: %v", err)
+	}
+	replica := Redis(t, append([]string{
+		"--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus), "--cluster-node-timeout", "2000",
+		"--cluster-replica-validity-factor", "0", "--repl-ping-replica-period", "1",
+	}, args...)...)
+	_, port, _ := net.SplitHostPort(replica.Addr())
+	mustDo(t, master, "CLUSTER", "MEET", host, port, strconv.Itoa(bus))
+	id := strings.TrimSpace(mustDo(t, master, "CLUSTER", "MYID"))
+	await(t, clusterWithin, "the replica knows its master", func() error {
+		_, err := redisDo(replica.Addr(), "CLUSTER", "REPLICATE", id) // once, as each begins anew
+		return err
+	})
+	await(t, clusterWithin, "the replica has caught up", func() error {
+		info, err := redisDo(replica.Addr(), "INFO", "replication")
+		if err == nil && !strings.Contains(info, "master_link_status:up") {
+			err = fmt.Errorf("it says: %s", info)
+		}
+		return err
+	})
+	return replica
+}
