@@ -1,0 +1,128 @@
+package trace
+
+import (
+	"bufio"
+	"bytes"
+	"compress/bzip2"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"github.com/ulikunitz/xz"
+)
+
+// compressions are told apart by how they begin.
+var compressions = []struct {
+	name   string
+	magic  []string
+	suffix []string
+	open   func(io.Reader) (io.Reader, error)
+}{
+	{"gzip", []string{"\x1f\x8b"}, []string{".gz", ".gzip"}, func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }},
+	{"xz", []string{"\xfd7zXZ\x00"}, []string{".xz"}, func(r io.Reader) (io.Reader, error) { return xz.NewReader(r) }},
+	{"zstd", []string{"\x28\xb5\x2f\xfd"}, []string{".zst", ".zstd"}, openZstd},
+	// With the first block's magic, or the end's of an empty one: a text may begin with BZh.
+	{"bzip2", []string{"BZh?\x31\x41\x59\x26\x53\x59", "BZh?\x17\x72\x45\x38\x50\x90"}, []string{".bz2", ".bzip2"},
+		func(r io.Reader) (io.Reader, error) { return bzip2.NewReader(r), nil }},
+}
+
+// openZstd bounds the memory that a frame can ask for, at the window that the zstd
+// command accepts without being told to.
+func openZstd(r io.Reader) (io.Reader, error) {
+	d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(128<<20))
+	if err != nil {
+		return nil, err
+	}
+	return d.IOReadCloser(), nil
+}
+
+// unpacked is a trace as it is when unpacked.
+type unpacked struct {
+	io.Reader
+	name  string
+	close io.Closer
+}
+
+// unpack tells by the first bytes whether and how the trace is packed.
+func unpack(from io.Reader, name string) (*unpacked, error) {
+	buffered := bufio.NewReaderSize(from, 256<<10)
+	head, err := buffered.Peek(16)
+	if err != nil && err != io.EOF { //nolint:errorlint // as io.Reader has it
+		return nil, &Broken{err}
+	}
+	suffix := strings.ToLower(filepath.Ext(name))
+	for _, c := range compressions {
+		packed := false
+		for _, magic := range c.magic {
+			packed = packed || begins(head, magic)
+		}
+		if !packed {
+			for _, s := range c.suffix {
+				if s == suffix {
+					return nil, fmt.Errorf("is not %s, as its name says: it begins with %q", c.name, head[:min(len(head), 6)])
+				}
+			}
+			continue
+		}
+		u := &unpacked{name: c.name}
+		err := guard(func() (err error) {
+			u.Reader, err = c.open(buffered)
+			return err
+		})
+		if err == io.EOF { //nolint:errorlint // as io.Reader has it
+			err = io.ErrUnexpectedEOF // it has begun
+		}
+		if err != nil {
+			return nil, &Broken{err}
+		}
+		u.close, _ = u.Reader.(io.Closer)
+		u.Reader = &guarded{u.Reader}
+		return u, nil
+	}
+	return &unpacked{Reader: buffered}, nil
+}
+
+// begins reports whether head begins with the magic, in which ? is any byte.
+func begins(head []byte, magic string) bool {
+	if len(head) < len(magic) {
+		return false
+	}
+	for i := range len(magic) {
+		if magic[i] != '?' && magic[i] != head[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// guarded makes errors of the panics of an unpacker that meets what it did not expect.
+type guarded struct{ io.Reader }
+
+func (g *guarded) Read(p []byte) (n int, err error) {
+	panicked := guard(func() error {
+		n, err = g.Reader.Read(p)
+		return nil
+	})
+	if panicked != nil {
+		return 0, panicked
+	}
+	return n, err
+}
+
+func guard(f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("damaged: %v", r)
+		}
+	}()
+	return f()
+}
+
+// isTar reports whether what was unpacked is an archive of files.
+func isTar(head []byte) bool {
+	const at = 257
+	return len(head) > at+5 && bytes.Equal(head[at:at+5], []byte("ustar"))
+}

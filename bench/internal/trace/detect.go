@@ -1,0 +1,184 @@
+package trace
+
+import (
+	"bytes"
+	be "encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// detect tells the format by how the trace begins, and by its name where that leaves
+// more than one.
+func detect(name string, s *source) (Format, error) {
+	head := s.beginning()
+	if len(head) == 0 {
+		if _, err := s.Peek(1); err != nil && !errors.Is(err, io.EOF) {
+			return "", &Broken{err}
+		}
+	}
+	if isTar(head) {
+		return "", errors.New("is a tar archive: unpack it, or give the file inside on stdin")
+	}
+	if bytes.HasPrefix(head, []byte("\xff\xfe")) && bytes.Contains(head, []byte{0}) {
+		return "", errors.New("is text in UTF-16: want UTF-8")
+	}
+	name = strings.ToLower(filepath.ToSlash(name))
+	for _, c := range compressions {
+		for _, suffix := range c.suffix {
+			name = strings.TrimSuffix(name, suffix)
+		}
+	}
+	if isBinary(name, head) {
+		return detectBinary(name, head)
+	}
+	return detectText(name, head)
+}
+
+// isBinary reports whether the beginning has more control characters than a text with
+// some faults.
+func isBinary(name string, head []byte) bool {
+	if slices.Contains([]string{".txt", ".csv", ".arc", ".lis"}, filepath.Ext(name)) {
+		return false
+	}
+	control := 0
+	for _, c := range head {
+		if c < ' ' && !isSpace(c) {
+			control++
+		}
+	}
+	return control > len(head)/50
+}
+
+func detectBinary(name string, head []byte) (Format, error) {
+	for hint, format := range map[string]Format{
+		"oraclegeneral": OracleGeneral, "corda": Corda, "vaultservice": Corda, "cache2k": Cache2k,
+	} {
+		if strings.Contains(name, hint) {
+			return format, nil
+		}
+	}
+	switch {
+	case looksLikeOracleGeneral(head):
+		return OracleGeneral, nil
+	case share(head, 8, func(r []byte) bool { high := be.BigEndian.Uint32(r); return high == 0 || high == 1<<32-1 }) > 0.99:
+		return Corda, nil
+	case share(head, 4, func(r []byte) bool { return r[0] == 0 || r[0] == 0xff }) > 0.9:
+		return Cache2k, nil
+	}
+	return "", fmt.Errorf("is binary, in a format that cannot be told: say with --format which of %s, %s and %s it is", Cache2k, Corda, OracleGeneral)
+}
+
+// looksLikeOracleGeneral asks for times that never go back and next accesses that come.
+func looksLikeOracleGeneral(head []byte) bool {
+	last := uint32(0)
+	return share(head, oracleGeneralWidth, func(r []byte) bool {
+		now, next := be.LittleEndian.Uint32(r), int64(be.LittleEndian.Uint64(r[16:]))
+		good := now >= last && next >= -1 && next < 1<<40
+		last = now
+		return good
+	}) == 1
+}
+
+// share returns how many of the records are good, of 1; 0 where there is none.
+func share(head []byte, width int, good func(record []byte) bool) float64 {
+	n, of := 0, 0
+	for ; len(head) >= width; head = head[width:] {
+		of++
+		if good(head[:width]) {
+			n++
+		}
+	}
+	if of == 0 {
+		return 0
+	}
+	return float64(n) / float64(of)
+}
+
+var decimal = regexp.MustCompile(`^[0-9]+$`)
+
+// detectText takes the format of which most of the first lines are; of several that which
+// asks for most.
+func detectText(name string, head []byte) (Format, error) {
+	var first [][]byte
+	for line := range bytes.Lines(bytes.TrimPrefix(head, byteOrderMark)) {
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			first = append(first, line)
+		}
+		if len(first) == 64 {
+			break
+		}
+	}
+	if len(first) == 0 {
+		return Plain, nil // of no request
+	}
+	if f := detectHeader(name, first[0]); f != "" {
+		return f, nil
+	}
+	extension := filepath.Ext(name)
+	if extension == ".arc" || extension == ".lis" {
+		return ARC, nil
+	}
+	candidates := []struct {
+		Format
+		parser
+	}{
+		{Address, &address{}},
+		{Address, &address{penalties: true}},
+		{Twitter, &twitter{}},
+		{ARC, arc{}},
+		{Sized, &sized{}},
+		{LIRS, lirs{}},
+		{Plain, &plain{}},
+	}
+	for _, c := range candidates {
+		if c.Format == LIRS && !saysLIRS(name, first) {
+			continue
+		}
+		good := 0
+		for _, line := range first {
+			if c.parse(line, new(run)) == nil {
+				good++
+			}
+		}
+		if 2*good >= len(first) {
+			return c.Format, nil
+		}
+	}
+	return "", errors.New("is text, in a format that cannot be told: say which with --format")
+}
+
+// saysLIRS reports whether numbers are block numbers among which there may be marks, and
+// not keys that happen to be numbers.
+func saysLIRS(name string, first [][]byte) bool {
+	numbers, marks := 0, 0
+	for _, line := range first {
+		switch {
+		case string(line) == "*":
+			marks++
+		case decimal.Match(line):
+			numbers++
+		}
+	}
+	return numbers > 0 && (marks > 0 || strings.Contains(name, "lirs") || filepath.Ext(name) == ".trace" || filepath.Ext(name) == ".trc")
+}
+
+// detectHeader tells CSV formats by their first line.
+func detectHeader(name string, line []byte) Format {
+	fields, err := new(separated).split(line)
+	if err != nil || len(fields) == 1 && filepath.Ext(name) != ".csv" {
+		return ""
+	}
+	h := newHeader(fields)
+	switch {
+	case h.column("key") >= 0 && h.column("op") >= 0 && h.column("op_count", "key_size", "cache_hits") >= 0:
+		return CacheLib
+	case h.column(keyColumns...) >= 0:
+		return LibCacheSim
+	}
+	return ""
+}

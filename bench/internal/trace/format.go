@@ -1,0 +1,54 @@
+package trace
+
+import "fmt"
+
+// Format is how a trace is written.
+type Format string
+
+// The formats.
+const (
+	Plain         Format = "plain"         // a key a line, any text without white space
+	LIRS          Format = "lirs"          // a decimal block number a line; a line of * is a mark
+	ARC           Format = "arc"           // start count ignored requestNo: count keys in a row
+	Cache2k       Format = "cache2k"       // big-endian int32
+	Corda         Format = "corda"         // big-endian int64
+	Address       Format = "address"       // l or s, a hexadecimal address, a count, perhaps two penalties
+	Twitter       Format = "twitter"       // CSV of the Twitter clusters (2020), without a header
+	LibCacheSim   Format = "libcachesim"   // CSV with a header
+	OracleGeneral Format = "oraclegeneral" // libCacheSim's binary form
+	CacheLib      Format = "cachelib"      // CacheLib's key-value CSV, with a header
+	Sized         Format = "sized"         // sequence key sizeBytes
+)
+
+// Formats are all of them.
+var Formats = []Format{Plain, LIRS, ARC, Cache2k, Corda, Address, Twitter, LibCacheSim, OracleGeneral, CacheLib, Sized}
+
+// newDecoder returns the decoder of the format, which takes over the source.
+func newDecoder(f Format, s *source) (decoder, error) {
+	h := hasher{s.seed}
+	switch f {
+	case Plain:
+		return newLines(s, &plain{h}), nil
+	case LIRS:
+		return newLines(s, lirs{}), nil
+	case ARC:
+		return newLines(s, arc{}), nil
+	case Cache2k:
+		return &binary{source: s, width: 4, decode: decodeCache2k}, nil
+	case Corda:
+		return &binary{source: s, width: 8, decode: decodeCorda}, nil
+	case Address:
+		return newLines(s, &address{penalties: hasPenalties(s)}), nil
+	case Twitter:
+		return newLines(s, &twitter{hasher: h}), nil
+	case LibCacheSim:
+		return newTable(s, &libCacheSim{hasher: h})
+	case OracleGeneral:
+		return &binary{source: s, width: oracleGeneralWidth, decode: decodeOracleGeneral, of: Fields{Sizes: true}}, nil
+	case CacheLib:
+		return newTable(s, &cacheLib{hasher: h})
+	case Sized:
+		return newLines(s, &sized{h}), nil
+	}
+	return nil, fmt.Errorf("there is no format %q", f)
+}

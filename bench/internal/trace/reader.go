@@ -1,0 +1,164 @@
+package trace
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// Options are what [NewReader] is told.
+type Options struct {
+	// Name is that of the file, by which formats are told apart. It is not opened.
+	Name string
+	// Format is how the trace is written. Empty: as name and beginning say.
+	Format Format
+	// Seed is of the hash of keys that are text.
+	Seed uint64
+}
+
+// Malformed is the error of a line or record that is not of the format. Reading goes on
+// behind it.
+type Malformed struct {
+	Number int64 // from 1, of the line or record
+	Record bool  // a record of a binary format
+	Why    string
+}
+
+func (e *Malformed) Error() string {
+	if e.Record {
+		return fmt.Sprintf("record %d: %s", e.Number, e.Why)
+	}
+	return fmt.Sprintf("line %d: %s", e.Number, e.Why)
+}
+
+// Broken is the error of a trace that cannot be read on: an archive that is cut off or
+// damaged, a disk that fails. What was read before is good.
+type Broken struct{ Err error }
+
+func (e *Broken) Error() string {
+	if errors.Is(e.Err, io.ErrUnexpectedEOF) {
+		return "cut off: the archive ends in the middle"
+	}
+	return "cannot be read on: " + e.Err.Error()
+}
+
+func (e *Broken) Unwrap() error { return e.Err }
+
+// decoder makes requests of what a source yields.
+type decoder interface {
+	// next returns the next request. Errors are io.EOF, *Malformed and *Broken.
+	next(*Request) error
+	fields() Fields
+}
+
+// Reader yields the requests of a trace. It is for one goroutine, but for
+// [Reader.Consumed].
+type Reader struct {
+	decoder
+	format      Format
+	compression string
+	consumed    *atomic.Int64
+	unpacked    io.Closer // nil: nothing to be released
+	end         error
+}
+
+// NewReader returns a reader of the trace, which it unpacks where it is packed. It has
+// then read the beginning. Its errors say that the format or the packing cannot be told.
+// Closing what it reads from is the caller's business.
+func NewReader(from io.Reader, o Options) (*Reader, error) {
+	r := &Reader{consumed: new(atomic.Int64), format: o.Format}
+	unpacked, err := unpack(&counted{from, r.consumed}, o.Name)
+	if err != nil {
+		return nil, err
+	}
+	r.compression, r.unpacked = unpacked.name, unpacked.close
+	s := &source{Reader: bufio.NewReaderSize(unpacked, longestLine), seed: o.Seed}
+	if r.format == "" {
+		r.format, err = detect(o.Name, s)
+	}
+	if err == nil {
+		r.decoder, err = newDecoder(r.format, s)
+	}
+	if err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// Next returns the next request. The error is io.EOF at the end, a [*Malformed] where a
+// line or record had to be left out, after which it can be called again, or a [*Broken].
+func (r *Reader) Next(to *Request) error {
+	if r.end != nil {
+		return r.end
+	}
+	err := r.next(to)
+	if err == nil {
+		return nil
+	}
+	if _, goesOn := err.(*Malformed); !goesOn { //nolint:errorlint // decoders return it as it is, and errors.As allocates for each of millions
+		r.end = err
+	}
+	return err
+}
+
+// Fields says what the requests have beside their keys.
+func (r *Reader) Fields() Fields { return r.fields() }
+
+// Format returns how the trace is written.
+func (r *Reader) Format() Format { return r.format }
+
+// Compression returns how the trace is packed: "gzip", "xz", "zstd", "bzip2" or "".
+func (r *Reader) Compression() string { return r.compression }
+
+// Consumed returns how many bytes were read so far, as they are packed. It may be called
+// by anybody at any time.
+func (r *Reader) Consumed() int64 { return r.consumed.Load() }
+
+// Close releases what unpacking holds.
+func (r *Reader) Close() {
+	if r.unpacked != nil {
+		r.unpacked.Close()
+	}
+}
+
+// source is a trace as it is when unpacked.
+type source struct {
+	*bufio.Reader
+	seed uint64
+}
+
+// beginning returns up to 64 KiB without consuming them.
+func (s *source) beginning() []byte {
+	head, _ := s.Peek(64 << 10) // an error comes again when it is its turn
+	return head
+}
+
+// counted counts what is read.
+type counted struct {
+	io.Reader
+	n *atomic.Int64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+// hasher makes keys of texts.
+type hasher struct{ seed uint64 }
+
+func (h hasher) hash(text []byte) uint64 {
+	if h.seed == 0 {
+		return xxhash.Sum64(text)
+	}
+	var d xxhash.Digest
+	d.ResetWithSeed(h.seed)
+	d.Write(text) // never fails
+	return d.Sum64()
+}
