@@ -6,9 +6,6 @@ import (
 	"github.com/terracecache/terrace/tier"
 )
 
-// Pending returns how much the settler has to see to.
-func (s *Store[K, V]) Pending() int64 { return s.dirty.Load() }
-
 // SlotWidth is how long a slot is.
 const SlotWidth time.Duration = slotWidth
 

@@ -284,6 +284,13 @@ func (s *Store[K, V]) Usage() tier.Usage {
 	return u
 }
 
+// Pending returns how many writes have not settled: Ristretto has not worked them off, or
+// what came of them has not been checked. It is for those who measure, and want the store
+// to be judged by what it keeps and not by when: they wait until it is zero, which nobody
+// tells them. Reads that meet a write that has not settled find it beside what the store
+// may hold.
+func (s *Store[K, V]) Pending() int64 { return s.dirty.Load() }
+
 // Resize implements [tier.Resizer], in the unit of Cost. What has no room any more is
 // evicted in the background, mostly what is used least: within milliseconds, or seconds
 // where hundreds of thousands of entries go or writers are at it all the time. The

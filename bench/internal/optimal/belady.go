@@ -1,0 +1,63 @@
+// Package optimal has bounds of what any cache can do on a trace that it knows to the end.
+package optimal
+
+import (
+	"context"
+	"slices"
+
+	"github.com/terracecache/terrace/bench/internal/recording"
+)
+
+// Belady returns what the best possible cache of so many entries does: when there is no
+// room it lets go of what is asked for last, and does not store what is asked for after
+// all that it holds. No cache of that size has more hits. The recording is linked; tick is
+// told how many requests are done. Memory is that of three numbers an entry. Source:
+// Belady, "A study of replacement algorithms for a virtual-storage computer", IBM Systems
+// Journal 1966, with the choice not to store.
+func Belady(ctx context.Context, rec *recording.Recording, capacity int64, tick func(int64)) (recording.Tally, error) {
+	var tally recording.Tally
+	c := cache{held: newNumbers()}
+	err := rec.Each(ctx, func(b *recording.Batch) error {
+		for i := range b.Requests {
+			now := b.First + int64(i)
+			tally.Count(&b.Requests[i], c.held.remove(now))
+			if next := b.Next[i]; next < recording.Gone {
+				c.store(next)
+				if int64(c.held.n) > capacity {
+					c.evict()
+				}
+			}
+			if len(c.order) > 2*c.held.n+slack {
+				c.forget(now)
+			}
+		}
+		tick(b.First + int64(len(b.Requests)))
+		return nil
+	})
+	return tally, err
+}
+
+// cache holds entries that are known by when they are asked for next, which no two are at
+// once.
+type cache struct {
+	held numbers
+	// order has the entry that is asked for last at its top. It also has entries that
+	// were hits since: these are all below those that are held.
+	order latest
+}
+
+// slack keeps a small cache from tidying up all the time.
+const slack = 1024
+
+func (c *cache) store(next int64) {
+	c.held.add(next)
+	c.order.push(next)
+}
+
+func (c *cache) evict() { c.held.remove(c.order.pop()) }
+
+// forget drops what is over from the order.
+func (c *cache) forget(now int64) {
+	c.order = slices.DeleteFunc(c.order, func(next int64) bool { return next <= now })
+	c.order.order()
+}
