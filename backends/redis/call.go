@@ -43,10 +43,12 @@ func do(ctx context.Context, s *Store, doing string, op func() error) error {
 // client answers a context's deadline as a socket's timeout, and its own closing as
 // whatever its connections make of it.
 func (s *Store) wrap(ctx context.Context, doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	s.doubtTopology(ctx, err)
 	deadline, limited := ctx.Deadline()
 	switch {
-	case err == nil:
-		return nil
 	case errors.Is(err, tier.ErrClosed):
 		return tier.ErrClosed
 	case s.owned && s.gate.Closed() && !isReply(err), errors.Is(err, redis.ErrClosed):
@@ -58,6 +60,15 @@ func (s *Store) wrap(ctx context.Context, doing string, err error) error {
 		err = fmt.Errorf("%w (%w)", context.DeadlineExceeded, err)
 	}
 	return fmt.Errorf("terrace/redis: %s: %w", doing, asReply(err))
+}
+
+// doubtTopology has a Cluster's client ask for the topology again when a node cannot be
+// reached: another may have taken its place, of which go-redis learns by itself once a
+// minute, or from a node that it does reach. It asks as often as five times a second.
+func (s *Store) doubtTopology(ctx context.Context, err error) {
+	if c, ok := s.client.(*redis.ClusterClient); ok && tier.IsOutage(err) {
+		c.ReloadState(ctx)
+	}
 }
 
 // isReply reports whether the error is what the server answered, and not a failure
