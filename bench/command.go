@@ -67,14 +67,14 @@ func rootCommand(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	c.SilenceErrors = true
 	c.CompletionOptions.DisableDefaultCmd = true
 	c.AddCommand(compareCommand(stdin, stdout, stderr), validateCommand(stdin, stdout, stderr),
-		fleetCommand(stdout, stderr), processCommand(stdin, stdout))
+		fleetCommand(stdout, stderr), traceCommand(stdin, stdout, stderr), processCommand(stdin, stdout))
 	return c
 }
 
 // noSuchCommand refuses arguments that name no command.
 func noSuchCommand(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return fmt.Errorf("there is no command %q: want compare, validate or fleet, or flags alone, see --help", args[0])
+		return fmt.Errorf("there is no command %q: want compare, validate, fleet or trace, or flags alone, see --help", args[0])
 	}
 	return nil
 }

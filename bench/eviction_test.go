@@ -1,17 +1,17 @@
 package main
 
 import (
-	"compress/gzip"
 	"context"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
+	"strconv"
 	"testing"
 	"time"
 
+	"github.com/terracecache/terrace/bench/internal/trace"
 	"github.com/terracecache/terrace/coordinator"
 	"github.com/terracecache/terrace/coordinator/config"
 )
@@ -29,19 +29,20 @@ func loop(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	unpacked, err := gzip.NewReader(f)
+	r, err := trace.NewReader(f, trace.Options{Name: name})
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := io.ReadAll(unpacked)
-	if err != nil {
-		t.Fatal(err)
-	}
+	defer r.Close()
 	var keys []string
-	for line := range strings.Lines(string(text)) {
-		if key := strings.TrimSpace(line); key != "" && key != "*" { // a star is a mark
-			keys = append(keys, key)
+	for {
+		var q trace.Request
+		if err := r.Next(&q); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
 		}
+		keys = append(keys, strconv.FormatUint(q.Key, 10))
 	}
 	return keys
 }
@@ -81,7 +82,7 @@ func TestEvictionOfTheDocumentDecidesTheHitRatio(t *testing.T) {
 			if got := cache.Stats().Tiers[0].Eviction; got != test.eviction {
 				t.Errorf("%s runs", got)
 			}
-			ratio := replay(t, cache, keys)
+			ratio := ask(t, cache, keys)
 			t.Logf("%.3f", ratio)
 			if ratio < test.least || ratio > test.most {
 				t.Errorf("hit ratio %.3f, want %v to %v", ratio, test.least, test.most)
@@ -90,9 +91,9 @@ func TestEvictionOfTheDocumentDecidesTheHitRatio(t *testing.T) {
 	}
 }
 
-// replay asks for the keys and returns the share that needed no load. Stores that work
+// ask asks for the keys and returns the share that needed no load. Stores that work
 // off their writes behind the caller's back are given time for it.
-func replay(t *testing.T, cache *coordinator.Cache[string, []byte], keys []string) float64 {
+func ask(t *testing.T, cache *coordinator.Cache[string, []byte], keys []string) float64 {
 	t.Helper()
 	loads := 0
 	load := func(context.Context, string) ([]byte, error) {

@@ -40,6 +40,18 @@ func (p *progress) at(step int, what string) {
 	fmt.Fprintf(p.w, "%s[%d/%d] %s%s", clearLine, step+1, p.total, what, left)
 }
 
+// share says how much of all is done, of 1, where that is not told by steps.
+func (p *progress) share(done float64, what string) {
+	if p.w == nil {
+		return
+	}
+	left := ""
+	if took := time.Since(p.began); done > 0.01 && took > time.Second {
+		left = fmt.Sprintf(", about %v left", time.Duration(float64(took)/done*(1-done)).Round(time.Second))
+	}
+	fmt.Fprintf(p.w, "%s[%.0f%%] %s%s", clearLine, 100*done, what, left)
+}
+
 // end wipes the line.
 func (p *progress) end() {
 	if p.w != nil {

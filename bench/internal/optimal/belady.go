@@ -5,7 +5,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/terracecache/terrace/bench/internal/recording"
+	"github.com/terracecache/terrace/bench/internal/capture"
 )
 
 // Belady returns what the best possible cache of so many entries does: when there is no
@@ -14,14 +14,14 @@ import (
 // told how many requests are done. Memory is that of three numbers an entry. Source:
 // Belady, "A study of replacement algorithms for a virtual-storage computer", IBM Systems
 // Journal 1966, with the choice not to store.
-func Belady(ctx context.Context, rec *recording.Recording, capacity int64, tick func(int64)) (recording.Tally, error) {
-	var tally recording.Tally
+func Belady(ctx context.Context, rec *capture.Trace, capacity int64, tick func(int64)) (capture.Tally, error) {
+	var tally capture.Tally
 	c := cache{held: newNumbers()}
-	err := rec.Each(ctx, func(b *recording.Batch) error {
+	err := rec.Each(ctx, func(b *capture.Batch) error {
 		for i := range b.Requests {
 			now := b.First + int64(i)
 			tally.Count(&b.Requests[i], c.held.remove(now))
-			if next := b.Next[i]; next < recording.Gone {
+			if next := b.Next[i]; next < capture.Gone {
 				c.store(next)
 				if int64(c.held.n) > capacity {
 					c.evict()

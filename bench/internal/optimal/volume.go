@@ -4,7 +4,7 @@ import (
 	"context"
 	"math"
 
-	"github.com/terracecache/terrace/bench/internal/recording"
+	"github.com/terracecache/terrace/bench/internal/capture"
 )
 
 // Volume returns a bound of the hits of any cache of so many bytes. What is best is NP-hard
@@ -15,15 +15,15 @@ import (
 // Variable Object Sizes", SIGMETRICS 2018). Hits are sorted into classes of 1/64, and at
 // the border the bound is rounded up. Of the tally only hits are a bound, and all that is
 // not about hits is as counted.
-func Volume(ctx context.Context, rec *recording.Recording, capacity int64, tick func(int64)) (recording.Tally, error) {
-	var tally recording.Tally
+func Volume(ctx context.Context, rec *capture.Trace, capacity int64, tick func(int64)) (capture.Tally, error) {
+	var tally capture.Tally
 	var classes [classCount]class
-	err := rec.Each(ctx, func(b *recording.Batch) error {
+	err := rec.Each(ctx, func(b *capture.Batch) error {
 		for i := range b.Requests {
 			q := &b.Requests[i]
 			tally.Count(q, false)
 			size, next := max(1, q.Size), b.Next[i]
-			if next >= recording.Gone || size > capacity {
+			if next >= capture.Gone || size > capacity {
 				continue
 			}
 			volume := float64(size) * float64(next-b.First-int64(i))

@@ -3,14 +3,14 @@ package replay
 import (
 	"context"
 
-	"github.com/terracecache/terrace/bench/internal/recording"
+	"github.com/terracecache/terrace/bench/internal/capture"
 	"github.com/terracecache/terrace/bench/internal/trace"
 	"github.com/terracecache/terrace/tier"
 )
 
 // Result is what a combination of tiers did.
 type Result struct {
-	recording.Tally
+	capture.Tally
 	Tiers []TierResult // from the top
 }
 
@@ -31,7 +31,7 @@ const between = 64
 // and one that is in none into all. A write is a request like a read, which finds its key
 // or puts it there; a deletion removes it, from the bottom up. tick is told how many
 // requests are done.
-func Run(ctx context.Context, rec *recording.Recording, tiers []Tier, tick func(int64)) (Result, error) {
+func Run(ctx context.Context, rec *capture.Trace, tiers []Tier, tick func(int64)) (Result, error) {
 	r := run{sizes: rec.Fields().Sizes}
 	defer r.close()
 	for _, t := range tiers {
@@ -42,7 +42,7 @@ func Run(ctx context.Context, rec *recording.Recording, tiers []Tier, tick func(
 		r.stores = append(r.stores, s)
 		r.bytes = r.bytes || t.Bytes
 	}
-	err := rec.Each(ctx, func(b *recording.Batch) error {
+	err := rec.Each(ctx, func(b *capture.Batch) error {
 		for i := range b.Requests {
 			if err := r.request(ctx, &b.Requests[i]); err != nil {
 				return err
@@ -66,7 +66,7 @@ type run struct {
 	stores []*store
 	sizes  bool // the trace has some
 	bytes  bool // a store is bounded by them
-	tally  recording.Tally
+	tally  capture.Tally
 	misses int64
 }
 
@@ -132,11 +132,11 @@ func (r *run) entry(size int64) *entry {
 
 // probe counts what the stores hold, whatever they say: each key is asked for once, when
 // it comes for the last time in the trace.
-func (r *run) probe(ctx context.Context, rec *recording.Recording) error {
+func (r *run) probe(ctx context.Context, rec *capture.Trace) error {
 	held := make([]int64, len(r.stores))
-	err := rec.Each(ctx, func(b *recording.Batch) error {
+	err := rec.Each(ctx, func(b *capture.Batch) error {
 		for i, next := range b.Next {
-			if next != recording.Never {
+			if next != capture.Never {
 				continue
 			}
 			for j, s := range r.stores {

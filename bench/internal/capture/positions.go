@@ -1,4 +1,4 @@
-package recording
+package capture
 
 const (
 	fewSlots  = 1 << 12

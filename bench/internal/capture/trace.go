@@ -1,11 +1,11 @@
-// Package recording keeps a trace in temporary files, so that it can be replayed any
+// Package capture keeps a trace in temporary files, so that it can be replayed any
 // number of times, from a pipe as well, and gone through from its end. It takes 8 bytes of
 // disk a request, 8 more for when its key is asked for next, and 8 each where the trace
 // has sizes or operations, and costs.
 //
-// In memory there are 64 MiB at most for [Recording.Link], and else a few buffers, for a
+// In memory there are 64 MiB at most for [Trace.Link], and else a few buffers, for a
 // trace of any length and of any number of keys.
-package recording
+package capture
 
 import (
 	"context"
@@ -16,9 +16,9 @@ import (
 	"github.com/terracecache/terrace/bench/internal/trace"
 )
 
-// Recording is a trace that was read. Its methods may be called concurrently when
-// [Recording.Link] has returned.
-type Recording struct {
+// Trace is a trace that was read. Its methods may be called concurrently when
+// [Trace.Link] has returned.
+type Trace struct {
 	dir    string
 	fields trace.Fields
 	keys   *column
@@ -40,8 +40,8 @@ const opBits = 2
 // now and then how many requests there are. If the trace breaks off, the recording of
 // what was read is returned with a [*trace.Broken]; any other error comes alone. The
 // files lie in dir; empty: where the system has temporary files.
-func Record(ctx context.Context, r *trace.Reader, dir string, bad func(*trace.Malformed), tick func(int64)) (rec *Recording, err error) {
-	rec = &Recording{dir: dir, fields: r.Fields()}
+func Record(ctx context.Context, r *trace.Reader, dir string, bad func(*trace.Malformed), tick func(int64)) (rec *Trace, err error) {
+	rec = &Trace{dir: dir, fields: r.Fields()}
 	broken := (*trace.Broken)(nil)
 	defer func() {
 		if err != nil && !errors.As(err, &broken) {
@@ -96,7 +96,7 @@ func Record(ctx context.Context, r *trace.Reader, dir string, bad func(*trace.Ma
 	return rec, end
 }
 
-func (r *Recording) add(q *trace.Request) error {
+func (r *Trace) add(q *trace.Request) error {
 	r.counts.Requests++
 	switch q.Op {
 	case trace.Delete:
@@ -121,13 +121,13 @@ func (r *Recording) add(q *trace.Request) error {
 }
 
 // Fields says what the requests have beside their keys.
-func (r *Recording) Fields() trace.Fields { return r.fields }
+func (r *Trace) Fields() trace.Fields { return r.fields }
 
 // Counts returns how many requests there are.
-func (r *Recording) Counts() Counts { return r.counts }
+func (r *Trace) Counts() Counts { return r.counts }
 
 // Distinct returns how many keys there are. The recording is linked.
-func (r *Recording) Distinct() int64 { return r.distinct }
+func (r *Trace) Distinct() int64 { return r.distinct }
 
 // Batch is requests in a row.
 type Batch struct {
@@ -145,7 +145,7 @@ const (
 )
 
 // Each calls f with all requests in turn. The batch is f's until it returns.
-func (r *Recording) Each(ctx context.Context, f func(*Batch) error) error {
+func (r *Trace) Each(ctx context.Context, f func(*Batch) error) error {
 	var w window
 	b := Batch{Requests: make([]trace.Request, chunk)}
 	if r.next != nil {
@@ -166,7 +166,7 @@ func (r *Recording) Each(ctx context.Context, f func(*Batch) error) error {
 	return nil
 }
 
-func (r *Recording) batch(b *Batch, w *window) error {
+func (r *Trace) batch(b *Batch, w *window) error {
 	keys, err := r.keys.read(b.First, w)
 	if err != nil {
 		return err
@@ -207,7 +207,7 @@ func (r *Recording) batch(b *Batch, w *window) error {
 }
 
 // Close removes the files.
-func (r *Recording) Close() {
+func (r *Trace) Close() {
 	for _, c := range []*column{r.keys, r.sized, r.costs, r.next} {
 		c.close()
 	}

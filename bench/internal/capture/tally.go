@@ -1,4 +1,4 @@
-package recording
+package capture
 
 import "github.com/terracecache/terrace/bench/internal/trace"
 

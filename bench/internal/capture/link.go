@@ -1,4 +1,4 @@
-package recording
+package capture
 
 import (
 	"context"
@@ -10,11 +10,11 @@ import (
 // its end. Where there are more keys than fit into the memory that it may take, it goes
 // several times, each time for a part of the keys. It is called once. tick is told how
 // many requests are done, of those of the time that it goes.
-func (r *Recording) Link(ctx context.Context, tick func(int64)) error {
+func (r *Trace) Link(ctx context.Context, tick func(int64)) error {
 	return r.link(ctx, mostSlots, tick)
 }
 
-func (r *Recording) link(ctx context.Context, slots int, tick func(int64)) error {
+func (r *Trace) link(ctx context.Context, slots int, tick func(int64)) error {
 	next, err := newColumn(r.dir)
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func (r *Recording) link(ctx context.Context, slots int, tick func(int64)) error
 // linker goes through a recording. A part of the keys is those whose hash begins with the
 // given bits.
 type linker struct {
-	of   *Recording
+	of   *Trace
 	next *column
 	part uint64
 	bits int

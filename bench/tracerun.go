@@ -1,0 +1,373 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/terracecache/terrace/bench/internal/optimal"
+	"github.com/terracecache/terrace/bench/internal/capture"
+	"github.com/terracecache/terrace/bench/internal/replay"
+	"github.com/terracecache/terrace/bench/internal/trace"
+)
+
+// run adds the rows of all traces to the report. What is wrong with one of them does not
+// keep the others from being replayed.
+func (r *traceReport) run(ctx context.Context, s *traceSettings, inputs []*traceInput, stderr io.Writer) error {
+	p := newTraceProgress(stderr, inputs)
+	defer p.finish()
+	var wrong []error
+	for _, in := range inputs {
+		p.begin(in)
+		err := r.replay(ctx, s, in, p, stderr)
+		in.close()
+		if ctx.Err() != nil {
+			return errInterrupted
+		}
+		if err != nil {
+			wrong = append(wrong, err)
+		}
+	}
+	if n := len(r.Environment.Violations); n > 0 {
+		wrong = append(wrong, fmt.Errorf("%d rows cannot be: %s", n, r.Environment.Violations[0]))
+	}
+	if len(wrong) > 0 {
+		return failure{errors.Join(wrong...)}
+	}
+	return nil
+}
+
+// mostFaults is how many malformed lines are told one by one.
+const mostFaults = 5
+
+// replay reads a trace and adds its rows.
+func (r *traceReport) replay(ctx context.Context, s *traceSettings, in *traceInput, p *traceProgress, stderr io.Writer) error {
+	reader, err := in.open(s)
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	about := traceOfRows{Trace: in.name, Format: string(reader.Format()), Compression: reader.Compression(), FirstMalformed: []string{}, Notes: []string{}}
+	p.reading(reader)
+	rec, broken := capture.Record(ctx, reader, "", func(m *trace.Malformed) {
+		if about.Malformed++; about.Malformed <= mostFaults {
+			about.FirstMalformed = append(about.FirstMalformed, m.Error())
+		}
+	}, func(int64) {})
+	if rec == nil {
+		return fmt.Errorf("%s: %w", in.name, broken)
+	}
+	defer rec.Close()
+	p.end()
+	about.tellMalformed(stderr)
+	about.count(rec)
+	if broken != nil {
+		broken = fmt.Errorf("%s: after %d requests: %w", in.name, about.Requests, broken)
+		about.Error = oneLine(broken.Error())
+	}
+	if about.Requests == 0 {
+		r.Environment.Traces = append(r.Environment.Traces, about)
+		if broken == nil {
+			broken = fmt.Errorf("%s: no requests in it", in.name)
+		}
+		return broken
+	}
+	err = rec.Link(ctx, p.linking(about.Requests))
+	if err != nil {
+		return errors.Join(broken, fmt.Errorf("%s: %w", in.name, err))
+	}
+	about.Keys = rec.Distinct()
+	jobs := s.jobs(&about, rec)
+	r.Environment.Traces = append(r.Environment.Traces, about)
+	err = runJobs(ctx, jobs, p)
+	bounds := make(map[traceBound]int64)
+	for _, j := range jobs {
+		if !j.done {
+			continue
+		}
+		if j.row.Policy == optimum {
+			bounds[j.row.bound()] = j.row.Hits
+		}
+	}
+	for _, j := range jobs {
+		if j.done {
+			r.Rows = append(r.Rows, j.row)
+			r.Environment.Violations = append(r.Environment.Violations, j.row.violations(bounds)...)
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", in.name, err)
+	}
+	return errors.Join(broken, err)
+}
+
+// tellMalformed tells of lines that were left out.
+func (t *traceOfRows) tellMalformed(stderr io.Writer) {
+	for _, fault := range t.FirstMalformed {
+		fmt.Fprintf(stderr, "%s: %s\n", t.Trace, oneLine(fault))
+	}
+	if more := t.Malformed - int64(len(t.FirstMalformed)); more > 0 {
+		fmt.Fprintf(stderr, "%s: and %d more; %d malformed in all, which are left out\n", t.Trace, more, t.Malformed)
+	}
+}
+
+// traceJob makes a row.
+type traceJob struct {
+	row  traceRow
+	done bool
+	run  func(ctx context.Context, row *traceRow, tick func(int64)) error
+}
+
+// jobs returns what makes the rows of a trace.
+func (s *traceSettings) jobs(about *traceOfRows, rec *capture.Trace) []*traceJob {
+	var jobs []*traceJob
+	fields := rec.Fields()
+	bounded := make(map[traceBound]bool)
+	add := func(policy string, size int64, bytes bool, run func(context.Context, *traceRow, func(int64)) error) {
+		row := traceRow{Trace: about.Trace, Policy: policy, Size: size, Unit: "entries", Malformed: about.Malformed, Tiers: []traceTierRow{}}
+		if bytes {
+			row.Unit = "bytes"
+		}
+		jobs = append(jobs, &traceJob{row: row, run: run})
+	}
+	bound := func(size int64, bytes bool) (again bool) {
+		at := traceBound{size, bytes}
+		if bounded[at] {
+			return true
+		}
+		bounded[at] = true
+		add(optimum, size, bytes, func(ctx context.Context, row *traceRow, tick func(int64)) error {
+			find := optimal.Belady
+			if bytes {
+				find = optimal.Volume
+			}
+			tally, err := find(ctx, rec, size, tick)
+			row.fill(&tally, fields)
+			if bytes { // a bound of hits, and of nothing else
+				row.ReadHits, row.ReadHitRatio, row.ByteHitRatio, row.CostHitRatio = nil, nil, nil, nil
+			}
+			return err
+		})
+		return false
+	}
+	through := func(policy string, size int64, tiers []replay.Tier) {
+		add(policy, size, tiers[0].Bytes, func(ctx context.Context, row *traceRow, tick func(int64)) error {
+			result, err := replay.Run(ctx, rec, tiers, tick)
+			row.fill(&result.Tally, fields)
+			row.fillTiers(result.Tiers)
+			return err
+		})
+	}
+	for _, size := range s.sizes {
+		n := size.of(about.Keys)
+		if size.bytes && !fields.Sizes {
+			about.note("%s has no sizes of objects: nothing is replayed at sizes in bytes", about.Trace)
+			continue
+		}
+		if bound(n, size.bytes) {
+			continue // two shares of few keys
+		}
+		for _, policy := range s.policies() {
+			if size.bytes && !replay.CanBytes(policy) {
+				continue
+			}
+			through(policy, n, []replay.Tier{{Name: policy, Policy: policy, Size: n, Bytes: size.bytes}})
+		}
+	}
+	for _, c := range s.combinations {
+		tiers, together := c.tiers(about.Keys)
+		if tiers[0].Bytes && !fields.Sizes {
+			about.note("%s has no sizes of objects: nothing is replayed at sizes in bytes", about.Trace)
+			continue
+		}
+		bound(together, tiers[0].Bytes)
+		names := make([]string, len(tiers))
+		for i, t := range tiers {
+			names[i] = t.Name + ":" + t.Policy
+		}
+		through(strings.Join(names, "+"), together, tiers)
+	}
+	return jobs
+}
+
+// policies are those to replay, beside the bound.
+func (s *traceSettings) policies() []string {
+	var all []string
+	for _, p := range s.Policies {
+		if p == optimum {
+			continue
+		}
+		if !slices.Contains(all, p) {
+			all = append(all, p)
+		}
+		if sharded := p + replay.Sharded; p == "lru" && !slices.Contains(s.Policies, sharded) {
+			all = append(all, sharded)
+		}
+	}
+	return all
+}
+
+// runJobs runs as many at a time as there are processors. It returns the first error; what
+// was done by then is marked so.
+func runJobs(ctx context.Context, jobs []*traceJob, p *traceProgress) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	p.replaying(len(jobs))
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(len(jobs), runtime.GOMAXPROCS(0)) {
+		workers.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(jobs) || ctx.Err() != nil {
+					return
+				}
+				began := time.Now()
+				if err := jobs[i].run(ctx, &jobs[i].row, p.ticker(i, &jobs[i].row)); err != nil {
+					cancel(err)
+					return
+				}
+				jobs[i].row.Seconds = time.Since(began).Seconds()
+				jobs[i].done = true
+			}
+		})
+	}
+	workers.Wait()
+	return context.Cause(ctx)
+}
+
+// traceProgress tells how far the reading and replaying is, in the background.
+type traceProgress struct {
+	*progress
+	files int64 // bytes of all whose size is known
+	past  int64 // of those that are done
+	stop  chan struct{}
+	over  sync.WaitGroup
+
+	mu       sync.Mutex
+	in       *traceInput
+	reader   *trace.Reader // while it is read
+	requests int64
+	what     string
+	did      []atomic.Int64 // requests, of each job
+	linked   atomic.Int64
+}
+
+const (
+	readingPart = 0.1 // of the time that a trace takes, about
+	linkingPart = 0.1
+	redraw      = 200 * time.Millisecond
+)
+
+func newTraceProgress(stderr io.Writer, inputs []*traceInput) *traceProgress {
+	p := &traceProgress{progress: newProgress(stderr, len(inputs)), stop: make(chan struct{})}
+	for _, in := range inputs {
+		p.files += max(1, in.size)
+	}
+	if p.w == nil {
+		return p
+	}
+	p.over.Go(func() {
+		for t := time.NewTicker(redraw); ; {
+			select {
+			case <-p.stop:
+				t.Stop()
+				return
+			case <-t.C:
+				p.draw()
+			}
+		}
+	})
+	return p
+}
+
+func (p *traceProgress) draw() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.in == nil {
+		return
+	}
+	done := 0.0
+	switch {
+	case p.reader != nil && p.in.size > 0:
+		done = readingPart * min(1, float64(p.reader.Consumed())/float64(p.in.size))
+	case p.requests > 0:
+		done = readingPart + linkingPart*ratio64(p.linked.Load(), p.requests)
+		if n := len(p.did); n > 0 {
+			sum := int64(0)
+			for i := range p.did {
+				sum += p.did[i].Load()
+			}
+			done = readingPart + linkingPart + (1-readingPart-linkingPart)*ratio64(sum, p.requests*int64(n))
+		}
+	}
+	size := float64(max(1, p.in.size))
+	p.share((float64(p.past)+done*size)/float64(p.files), filepath.Base(p.in.name)+": "+p.what)
+}
+
+// begin says that the trace is next.
+func (p *traceProgress) begin(in *traceInput) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.in != nil {
+		p.past += max(1, p.in.size)
+	}
+	p.in, p.what, p.requests, p.did = in, "reading", 0, nil
+	p.linked.Store(0)
+}
+
+func (p *traceProgress) reading(r *trace.Reader) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reader = r
+}
+
+func (p *traceProgress) linking(requests int64) (tick func(int64)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reader, p.what, p.requests = nil, "looking ahead", requests
+	return p.linked.Store
+}
+
+func (p *traceProgress) replaying(jobs int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.did = make([]atomic.Int64, jobs)
+}
+
+// ticker returns what counts the requests of a job.
+func (p *traceProgress) ticker(job int, row *traceRow) func(int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.what = fmt.Sprintf("%s at %s", row.Policy, row.size())
+	return p.did[job].Store
+}
+
+// end wipes the line.
+func (p *traceProgress) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.progress.end()
+}
+
+// finish ends the drawing.
+func (p *traceProgress) finish() {
+	close(p.stop)
+	p.over.Wait()
+	p.end()
+}
+
+func ratio64(n, of int64) float64 {
+	if of == 0 {
+		return 0
+	}
+	return float64(n) / float64(of)
+}
