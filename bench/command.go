@@ -67,14 +67,22 @@ func rootCommand(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	c.SilenceErrors = true
 	c.CompletionOptions.DisableDefaultCmd = true
 	c.AddCommand(compareCommand(stdin, stdout, stderr), validateCommand(stdin, stdout, stderr),
-		fleetCommand(stdout, stderr), traceCommand(stdin, stdout, stderr), processCommand(stdin, stdout))
+		fleetCommand(stdout, stderr), traceCommand(stdin, stdout, stderr), processCommand(stdin, stdout),
+		jitterCommand(stdout, stderr), xfetchCommand(stdout, stderr))
 	return c
 }
 
 // noSuchCommand refuses arguments that name no command.
 func noSuchCommand(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return fmt.Errorf("there is no command %q: want compare, validate, fleet or trace, or flags alone, see --help", args[0])
+		var names []string
+		for _, sub := range c.Commands() {
+			if sub.IsAvailableCommand() && sub.Name() != "help" {
+				names = append(names, sub.Name())
+			}
+		}
+		last := len(names) - 1
+		return fmt.Errorf("there is no command %q: want %s or %s, or flags alone, see --help", args[0], strings.Join(names[:last], ", "), names[last])
 	}
 	return nil
 }

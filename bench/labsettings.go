@@ -1,0 +1,63 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"runtime"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// labSettings are what all commands of the lab have.
+type labSettings struct {
+	Seed uint64
+	JSON string
+}
+
+func (s *labSettings) register(f *pflag.FlagSet, seedOf string) {
+	f.Uint64Var(&s.Seed, "seed", 1, seedOf)
+	f.StringVar(&s.JSON, "json", "", "write the result as JSON to this `FILE` too; -: to stdout, instead of the table")
+}
+
+// validate returns what is wrong with them.
+func (s *labSettings) validate(f *pflag.FlagSet) error {
+	if f.Changed("json") && s.JSON == "" {
+		return errors.New("--json is empty: give it a value, or leave it out")
+	}
+	return nil
+}
+
+// labEnvironment is what figures of the lab depend on beside a command's own settings.
+type labEnvironment struct {
+	Go       string   `json:"go"`
+	System   string   `json:"system"`
+	CPUs     int      `json:"cpus"`
+	Began    string   `json:"began"`    // RFC 3339
+	Complete bool     `json:"complete"` // false: interrupted, with what was done by then
+	Notes    []string `json:"notes"`
+	Seed     uint64   `json:"seed"`
+}
+
+func newLabEnvironment(s *labSettings) labEnvironment {
+	return labEnvironment{
+		Go:     runtime.Version(),
+		System: runtime.GOOS + "/" + runtime.GOARCH,
+		CPUs:   runtime.GOMAXPROCS(0),
+		Began:  time.Now().Format(time.RFC3339),
+		Notes:  []string{},
+		Seed:   s.Seed,
+	}
+}
+
+// writeLab writes a report of the lab, if it has any rows, and returns the error that
+// its command ends with; stopped is the one that ended its run, if any.
+func (o *output) writeLab(rows int, report any, table func(io.Writer) error, stopped error) error {
+	if rows == 0 {
+		return stopped
+	}
+	if err := o.write(func(w io.Writer) error { return writeJSON(w, report) }, table); err != nil {
+		return failure{errors.Join(stopped, err)}
+	}
+	return stopped
+}
