@@ -244,10 +244,11 @@ func openTraces(s *traceSettings, stdin io.Reader) ([]*traceInput, error) {
 		}
 		in.size = info.Size()
 		r, err := in.open(s)
-		if err != nil {
+		if err == nil {
+			r.Close()
+		} else if !errors.As(err, new(*trace.Broken)) { // which is told when it is its turn
 			return inputs, err
 		}
-		r.Close()
 		if _, err := f.Seek(0, io.SeekStart); err != nil {
 			return inputs, err
 		}

@@ -13,8 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/terracecache/terrace/bench/internal/optimal"
 	"github.com/terracecache/terrace/bench/internal/capture"
+	"github.com/terracecache/terrace/bench/internal/optimal"
 	"github.com/terracecache/terrace/bench/internal/replay"
 	"github.com/terracecache/terrace/bench/internal/trace"
 )

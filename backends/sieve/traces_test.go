@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ulikunitz/xz"
+	"github.com/mikelolasagasti/xz"
 )
 
 // trace is who was asked for, one after the other.
@@ -87,7 +87,7 @@ func unpack(file string) ([]byte, error) {
 	}
 	var r io.Reader
 	if filepath.Ext(file) == ".xz" {
-		r, err = xz.NewReader(bytes.NewReader(packed))
+		r, err = xz.NewReader(bytes.NewReader(packed), 0)
 	} else {
 		r, err = gzip.NewReader(bytes.NewReader(packed))
 	}

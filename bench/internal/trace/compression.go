@@ -11,7 +11,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
-	"github.com/ulikunitz/xz"
+	"github.com/mikelolasagasti/xz"
 )
 
 // compressions are told apart by how they begin.
@@ -22,17 +22,19 @@ var compressions = []struct {
 	open   func(io.Reader) (io.Reader, error)
 }{
 	{"gzip", []string{"\x1f\x8b"}, []string{".gz", ".gzip"}, func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }},
-	{"xz", []string{"\xfd7zXZ\x00"}, []string{".xz"}, func(r io.Reader) (io.Reader, error) { return xz.NewReader(r) }},
+	{"xz", []string{"\xfd7zXZ\x00"}, []string{".xz"}, func(r io.Reader) (io.Reader, error) { return xz.NewReader(r, mostWindow) }},
 	{"zstd", []string{"\x28\xb5\x2f\xfd"}, []string{".zst", ".zstd"}, openZstd},
 	// With the first block's magic, or the end's of an empty one: a text may begin with BZh.
 	{"bzip2", []string{"BZh?\x31\x41\x59\x26\x53\x59", "BZh?\x17\x72\x45\x38\x50\x90"}, []string{".bz2", ".bzip2"},
 		func(r io.Reader) (io.Reader, error) { return bzip2.NewReader(r), nil }},
 }
 
-// openZstd bounds the memory that a frame can ask for, at the window that the zstd
-// command accepts without being told to.
+// mostWindow bounds the memory that an archive can ask for, at what the zstd command accepts
+// without being told to, and twice what xz -9 writes.
+const mostWindow = 128 << 20
+
 func openZstd(r io.Reader) (io.Reader, error) {
-	d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(128<<20))
+	d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(mostWindow))
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +63,7 @@ func unpack(from io.Reader, name string) (*unpacked, error) {
 		}
 		if !packed {
 			for _, s := range c.suffix {
-				if s == suffix {
+				if s == suffix && len(head) > 0 {
 					return nil, fmt.Errorf("is not %s, as its name says: it begins with %q", c.name, head[:min(len(head), 6)])
 				}
 			}
