@@ -68,7 +68,7 @@ func rootCommand(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	c.CompletionOptions.DisableDefaultCmd = true
 	c.AddCommand(compareCommand(stdin, stdout, stderr), validateCommand(stdin, stdout, stderr),
 		fleetCommand(stdout, stderr), traceCommand(stdin, stdout, stderr), processCommand(stdin, stdout),
-		jitterCommand(stdout, stderr), xfetchCommand(stdout, stderr))
+		stampedeCommand(stdout, stderr), jitterCommand(stdout, stderr), xfetchCommand(stdout, stderr))
 	return c
 }
 
