@@ -21,7 +21,7 @@ func TestPublicTraces(t *testing.T) {
 	for _, want := range []struct {
 		file           string
 		format         trace.Format
-		requests, keys int
+		requests, keys int // keys of the longest are not counted, which takes long
 	}{
 		{"lirs/cs.trace.gz", trace.LIRS, 6781, 1409},
 		{"lirs/gli.trace.gz", trace.LIRS, 6015, 2529},
@@ -32,7 +32,7 @@ func TestPublicTraces(t *testing.T) {
 		{"sized/request.trace.xz", trace.Sized, 66987, 36815},
 		{"cachelib/kv_traces_1.csv", trace.CacheLib, 691, 52},
 		{"cachelib/kv_traces_2.csv", trace.CacheLib, 433, 62},
-		{"p3.arc.gz", trace.ARC, 3912296, 762543},
+		{"p3.arc.gz", trace.ARC, 3912296, 0},
 	} {
 		t.Run(want.file, func(t *testing.T) {
 			f, err := os.Open(filepath.Join(root, want.file))
@@ -59,7 +59,9 @@ func TestPublicTraces(t *testing.T) {
 					t.Fatal(err)
 				}
 				requests++
-				keys[q.Key] = true
+				if want.keys > 0 {
+					keys[q.Key] = true
+				}
 			}
 			if requests != want.requests || len(keys) != want.keys {
 				t.Errorf("%d requests of %d keys, want %d of %d", requests, len(keys), want.requests, want.keys)

@@ -1,0 +1,235 @@
+package trace_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/terracecache/terrace/bench/internal/trace"
+)
+
+// told is what a reader yields, one item a request or fault. Keys that are text are told
+// by who came first: a, b, c.
+func told(r *trace.Reader, texts bool) (items []string) {
+	names := make(map[uint64]string)
+	for {
+		var q trace.Request
+		err := r.Next(&q)
+		if malformed := (*trace.Malformed)(nil); errors.As(err, &malformed) {
+			items = append(items, fmt.Sprintf("!%d", malformed.Number))
+			continue
+		}
+		if errors.As(err, new(*trace.Broken)) {
+			return append(items, "broken")
+		}
+		if errors.Is(err, io.EOF) {
+			return items
+		}
+		if err != nil {
+			return append(items, err.Error())
+		}
+		item := fmt.Sprint(int64(q.Key))
+		if texts {
+			if names[q.Key] == "" {
+				names[q.Key] = string(rune('a' + len(names)))
+			}
+			item = names[q.Key]
+		}
+		f := r.Fields()
+		if f.Ops {
+			item = string("RWD"[q.Op]) + item
+		}
+		if f.Sizes {
+			item += fmt.Sprintf("/%d", q.Size)
+		}
+		if f.Costs {
+			item += fmt.Sprintf("$%v", q.Cost)
+		}
+		items = append(items, item)
+	}
+}
+
+// records concatenates numbers of the given order.
+func records(order binary.AppendByteOrder, fields ...any) string {
+	var b []byte
+	for _, f := range fields {
+		switch f := f.(type) {
+		case int32:
+			b = order.AppendUint32(b, uint32(f))
+		case int64:
+			b = order.AppendUint64(b, uint64(f))
+		default:
+			panic(f)
+		}
+	}
+	return string(b)
+}
+
+// inputs are small traces of each format, with the faults that occur.
+var inputs = []struct {
+	name   string // of the file, by which the format must be told too, unless told is false
+	format trace.Format
+	told   bool
+	input  string
+	want   string
+	texts  bool
+}{
+	{"keys.txt", trace.Plain, true, "user:1\nuser:2\nuser:1", "a b a", true},
+	{"keys", trace.Plain, true, "12\n13\n12\n", "a b a", true},
+	{"keys.txt", trace.Plain, true, "\xef\xbb\xbfx\r\ny\r\n\r\n  x  \r\nno key\n\x00\nx\n", "a b a !5 !6 a", true},
+	{"keys.txt", trace.Plain, true, "", "", true},
+	{"keys.txt", trace.Plain, true, "\n\n", "", true},
+	{"keys.txt", trace.Plain, false, "x\n" + strings.Repeat("y", 3<<20) + "\nx\n" + strings.Repeat("z", 2<<20), "a !2 a !4", true},
+	{"x.trace", trace.LIRS, true, "7\r\n*\r\n8\r\n\r\n7\r\n", "7 8 7", false},
+	{"x", trace.LIRS, true, "7\n*\n-8\n18446744073709551616\nx\n7\n9\n6", "7 !3 !4 !5 7 9 6", false},
+	{"x.arc", trace.ARC, true, "230027 3 0 0\n5 1 0 1\n", "230027 230028 230029 5", false},
+	{"x.lis", trace.ARC, true, "1 1000000000 0 0\n5 2 0\n5 0 0 1\n-5 2 0 1\n18446744073709551615 2 0 4\n5 2 x 1\n5 2 0 6", "!1 !2 !3 !4 !5 !6 5 6", false},
+	{"x.bin", trace.Cache2k, true, records(binary.BigEndian, int32(5), int32(-6), int32(5)), "5 -6 5", false},
+	{"cache2k/x", trace.Cache2k, true, records(binary.BigEndian, int32(0x12345678), int32(6)) + "\x00\x01", "305419896 6 !3", false},
+	{"x.bin", trace.Corda, true, records(binary.BigEndian, int64(5), int64(-6), int64(5)) + "\x00", "5 -6 5 !4", false},
+	{"corda.bin", trace.Corda, true, records(binary.BigEndian, int64(0x0123456789abcdef)), "81985529216486895", false},
+	{"x.bin", trace.OracleGeneral, true, records(binary.LittleEndian, int32(1), int64(77), int32(10), int64(3), int32(2), int64(78), int32(11), int64(-1)) + "abc", "77/10 78/11 !3", false},
+	{"x.oracleGeneral", trace.OracleGeneral, true, records(binary.LittleEndian, int32(1), int64(77), int32(10), int64(-2), int32(0), int64(78), int32(-1), int64(-1)), "!1 78/4294967295", false},
+	{"x", trace.Address, true, "l 0x1fffff50 1\ns 1FFFFF58 12\nm 0x1 1\nl 0x1\nl 0xg 1\nl 0x11111111111111111 1\nl 0x1fffff50 7\ns 0x1 0\n", "R536870736 W536870744 !3 !4 !5 !6 R536870736 W1", false},
+	{"x", trace.Address, true, "l 0x10 1 2 300\ns 0x10 1 2 1.5\nl 0x10 1 2 -1\nl 0x10 1 2 NaN\ns 0x11 1 2 1e99\nl 0x12 1 2 3\nl 0x13 0 0 0", "R16$300 W16$1.5 !3 !4 !5 R18$3 R19$0", false},
+	{"x.csv", trace.Twitter, true, "0,k1,2,100,3,get,0\n0,k2,2,0,3,set,3600\n1,k1,2,100,3,delete,0\n1,k1,2,100\n1,,2,100,3,get,0\n1,k,-2,1,3,get,0\n1,k,2,99999999999999999999,3,get,0\n1,k,1,1,1,fly,0\n1,k,1,1,1,get,0,0\n2,k1,2,100,3,gets,0\n2,k1,2,9,3,incr,0\n3,k3,2,9,3,cas,0\n3,k4,2,9,3,add,0", "Ra/102 Wb/2 Da/102 !4 !5 !6 !7 !8 !9 Ra/102 Wa/11 Wc/11 Wd/11", true},
+	{"x.csv", trace.LibCacheSim, true, "version,time,op,size,lbn\n1,56,2a,42496,4293\n1,57,28,512,4293\n1,58,0x88,512,\"42,93\"\n1,58,zz,512,1\n1,58,28,-1,1\n1,58,28,512,\n1,58,28,512\n1,58,28,512,\"1\n1,59,read,1,4293", "Wa/42496 Ra/512 Rb/512 !5 !6 !7 !8 !9 Ra/1", true},
+	{"x", trace.LibCacheSim, true, "\n# time, OBJ_ID\r\n1, 7\r\n2, 8\r\n3, 7", "a b a", true},
+	{"x.csv", trace.LibCacheSim, true, "id\nx\ny\n", "a b", true},
+	{"x.csv", trace.LibCacheSim, true, "version,time,op,size,lbn", "", true},
+	{"x.csv", trace.CacheLib, true, "op_time,key,key_size,op,op_count,size,cache_hits,ttl\n1,k1,10,GET,3,90,1,0\n1,k1,10,SET,1,90,1,0\n1,k2,10,GET_LEASE,1,0,1,0\n1,k2,10,SET_LEASE,1,5,0,0\n1,k1,10,DELETE,1,0,0,0\n1,k1,10,GET,0,0,0,0\n1,k1,10,GET,99999999999,0,0,0\n1,k1,10,get,1,0,0,0\n1,k1", "Ra/100 Ra/100 Ra/100 Wa/100 Rb/10 Wb/15 Da/10 !7 !8 !9 !10", true},
+	{"x.csv", trace.CacheLib, true, "cache_hits,op_count,op,size,key\n0,2,GET,7,k1", "Ra/7 Ra/7", true},
+	{"x.trace", trace.Sized, true, "1 0 68\n2 x 7454\n3 0 69\n4 0\n5 0 -1\nx 0 1\n7 0 99999999999999999\n8 x 0\n9 y 1\n9 z 1", "a/68 b/7454 a/69 !4 !5 !6 !7 b/0 c/1 d/1", true},
+}
+
+func TestFormats(t *testing.T) {
+	have := make(map[trace.Format]bool)
+	for i, test := range inputs {
+		have[test.format] = true
+		t.Run(fmt.Sprintf("%d-%s", i, test.format), func(t *testing.T) {
+			for _, format := range []trace.Format{test.format, ""} {
+				if format == "" && !test.told {
+					continue
+				}
+				r, err := trace.NewReader(strings.NewReader(test.input), trace.Options{Name: test.name, Format: format})
+				if err != nil {
+					t.Fatalf("format %q: %v", format, err)
+				}
+				if got := r.Format(); got != test.format {
+					t.Errorf("taken for %s", got)
+				}
+				if got := strings.Join(told(r, test.texts), " "); got != test.want {
+					t.Errorf("got  %s\nwant %s", got, test.want)
+				}
+				r.Close()
+			}
+		})
+	}
+	for _, f := range trace.Formats {
+		if !have[f] {
+			t.Errorf("%s is not tested", f)
+		}
+	}
+}
+
+// Of what cannot be told nothing is guessed.
+func TestFormatThatCannotBeTold(t *testing.T) {
+	for name, input := range map[string]string{
+		"x":         "\x7f\x12\x01\x93\x02\x03\x04\x99\x7f\x16\x00\x93\x02\x13\x04\x99",
+		"x.txt":     "two words\nand more of them\n",
+		"other.csv": "a,b,c\n1,2,3\n",
+		"utf16.txt": "\xff\xfea\x00\n\x00",
+		"x.gz":      "not packed\n",
+		"x.tar":     strings.Repeat("\x00", 257) + "ustar\x0000" + strings.Repeat("\x00", 100),
+	} {
+		r, err := trace.NewReader(strings.NewReader(input), trace.Options{Name: name})
+		if err == nil {
+			t.Errorf("%s: taken for %s", name, r.Format())
+			continue
+		}
+		if errors.As(err, new(*trace.Broken)) {
+			t.Errorf("%s: %v: want an error that says what to do", name, err)
+		}
+	}
+}
+
+// Without its header a CSV's columns have no names, so that none of it can be read.
+func TestHeaderThatIsNone(t *testing.T) {
+	for _, f := range []trace.Format{trace.CacheLib, trace.LibCacheSim} {
+		if _, err := trace.NewReader(strings.NewReader("1,2,3\n"), trace.Options{Format: f}); err == nil {
+			t.Errorf("%s takes a row for a header", f)
+		}
+	}
+}
+
+// The seed changes what texts become, and nothing that is a number already.
+func TestSeed(t *testing.T) {
+	for format, changes := range map[trace.Format]bool{trace.Plain: true, trace.LIRS: false} {
+		var keys []uint64
+		for seed := range uint64(2) {
+			r, err := trace.NewReader(strings.NewReader("17\n"), trace.Options{Format: format, Seed: seed})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var q trace.Request
+			if err := r.Next(&q); err != nil {
+				t.Fatal(err)
+			}
+			keys = append(keys, q.Key)
+		}
+		if got := keys[0] != keys[1]; got != changes {
+			t.Errorf("%s: keys %v by two seeds", format, keys)
+		}
+	}
+}
+
+// FuzzReader reads anything as any format. It must come to an end, and say of each fault
+// where it is, in order.
+func FuzzReader(f *testing.F) {
+	for _, test := range inputs {
+		if len(test.input) < 1000 {
+			f.Add(uint8(slices.Index(trace.Formats, test.format)), test.name, []byte(test.input))
+			f.Add(uint8(len(trace.Formats)), test.name, []byte(test.input))
+		}
+	}
+	for name, packed := range archives(f, []byte("1\n2\n1\n3\n")) {
+		f.Add(uint8(len(trace.Formats)), name, packed)
+	}
+	f.Fuzz(func(t *testing.T, format uint8, name string, input []byte) {
+		o := trace.Options{Name: name}
+		if i := int(format) % (len(trace.Formats) + 1); i < len(trace.Formats) {
+			o.Format = trace.Formats[i]
+		}
+		r, err := trace.NewReader(strings.NewReader(string(input)), o)
+		if err != nil {
+			return
+		}
+		defer r.Close()
+		last := int64(0)
+		for range 100_000 { // a line of ARC may stand for many
+			var q trace.Request
+			err := r.Next(&q)
+			malformed := (*trace.Malformed)(nil)
+			switch {
+			case err == nil:
+				if q.Size < 0 || !(q.Cost >= 0) || q.Op > trace.Delete {
+					t.Fatalf("%+v", q)
+				}
+			case errors.As(err, &malformed):
+				if malformed.Number <= last {
+					t.Fatalf("%v after %d", err, last)
+				}
+				last = malformed.Number
+			default:
+				if again := r.Next(&q); !errors.Is(again, err) {
+					t.Fatalf("%v, then %v", err, again)
+				}
+				return
+			}
+		}
+	})
+}
