@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/terracecache/terrace/internal/faultproxy"
+	"github.com/terracecache/terrace/tier/storetest/faultproxy"
 )
 
 // forwarder passes connections on to servers, one port of its own for each, until it is

@@ -73,6 +73,9 @@ func New[K comparable, V any](o Options[K, V]) (*Cache[K, V], error) {
 	c.base, c.stop = context.WithCancelCause(context.Background())
 	for _, t := range o.Tiers {
 		l := newLevel(t, limits.Recovery)
+		if s, ok := l.store.(*onTime[K, V]); ok {
+			s.late = func(err error) { c.log.warn("a call that was left behind has failed since", l.name, err) }
+		}
 		if l.local && c.local == len(c.levels) {
 			c.local++
 		}
@@ -169,6 +172,7 @@ func (c *Cache[K, V]) noteLife(d time.Duration) {
 type level[K comparable, V any] struct {
 	name    string
 	store   tier.Store[K, V]
+	given   tier.Store[K, V]   // store as it was given, for what needs no time limit
 	swap    tier.Swapper[K, V] // nil where the store cannot write on condition
 	clear   tier.Clearer       // nil where it cannot clear
 	measure tier.Measurer      // nil where it cannot tell
@@ -195,6 +199,7 @@ func newLevel[K comparable, V any](t tier.Tier[K, V], maxRepeats int) *level[K, 
 	l := &level[K, V]{
 		name:    t.Name,
 		store:   t.Store,
+		given:   t.Store,
 		local:   tier.IsLocal(t.Store),
 		byEntry: tier.DoesEndByEntry(t.Store),
 		ttl:     t.TTL,
@@ -208,8 +213,11 @@ func newLevel[K comparable, V any](t tier.Tier[K, V], maxRepeats int) *level[K, 
 		l.timeout = tier.DefaultTimeout
 	}
 	l.deadlines.limit = l.timeout
-	l.swap, _ = tier.AsSwapper(t.Store)
-	l.clear, _ = tier.AsClearer(t.Store)
+	if !l.local && !tier.IsPunctual(t.Store) {
+		l.store = newOnTime(t.Store)
+	}
+	l.swap, _ = tier.AsSwapper(l.store)
+	l.clear, _ = tier.AsClearer(l.store)
 	l.measure, _ = tier.AsMeasurer(t.Store)
 	if !l.local {
 		l.breaker = newBreaker(t.Breaker, l.repeats.nudge)

@@ -82,7 +82,7 @@ func (c *Cache[K, V]) Resize(tierName string, capacity int64) error {
 		if l.name != tierName {
 			continue
 		}
-		r, ok := tier.AsResizer(l.store)
+		r, ok := tier.AsResizer(l.given)
 		err := tier.ErrNotResizable
 		if ok {
 			err = r.Resize(capacity)

@@ -123,7 +123,7 @@ func (c *Cache[K, V]) Stats() Stats {
 	for i, l := range c.levels {
 		t := TierStats{
 			Name:       l.name,
-			Eviction:   tier.EvictionOf(l.store),
+			Eviction:   tier.EvictionOf(l.given),
 			Hits:       n.sum(outcomeHit + outcome(i)),
 			Errors:     l.counts.errors.Load(),
 			Unreadable: l.counts.unreadable.Load(),

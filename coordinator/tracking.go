@@ -119,7 +119,7 @@ func startTracking[K comparable, V any](c *Cache[K, V], most int) (*tracking[K, 
 			break
 		}
 	}
-	t.tracker, _ = tier.AsTracker(t.level.store)
+	t.tracker, _ = tier.AsTracker(t.level.given)
 	t.ctx, t.cancel = context.WithCancel(c.above.ctx)
 	var err error
 	if t.end, err = t.tracker.Track(trackingListener[K, V]{t}); err != nil {

@@ -32,6 +32,14 @@ type Local interface {
 	Local() bool
 }
 
+// Punctual marks a shared store whose calls all return soon after their context has
+// ended, as those of Redis and memcached here do. A call of any other costs a goroutine,
+// which is left behind when the tier's time is over.
+type Punctual interface {
+	// Punctual reports whether all calls do.
+	Punctual() bool
+}
+
 // EndsByEntry marks a store that lets go of an entry by the entry's own end, or by no
 // time at all. It is then told no ttl but the tier's own TTL, mostly [Forever], which
 // saves a look at the clock for each write. Any other store is told the life that is
@@ -207,6 +215,12 @@ type Usage struct {
 func IsLocal[K comparable, V any](s Store[K, V]) bool {
 	l, ok := s.(Local)
 	return ok && l.Local()
+}
+
+// IsPunctual reports whether the store is [Punctual].
+func IsPunctual[K comparable, V any](s Store[K, V]) bool {
+	p, ok := s.(Punctual)
+	return ok && p.Punctual()
 }
 
 // DoesEndByEntry reports whether the store is [EndsByEntry].

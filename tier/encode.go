@@ -132,6 +132,12 @@ func (s *Encoded[K, V]) Local() bool {
 	return ok && l.Local()
 }
 
+// Punctual reports whether the byte store is.
+func (s *Encoded[K, V]) Punctual() bool {
+	p, ok := s.bytes.(Punctual)
+	return ok && p.Punctual()
+}
+
 // Get implements [Store].
 func (s *Encoded[K, V]) Get(ctx context.Context, key K) (*Entry[V], error) {
 	e, _, err := s.GetVersion(ctx, key)

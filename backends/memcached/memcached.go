@@ -84,6 +84,10 @@ func (s *Store) gatherReads() {
 // Validate implements [tier.Validator].
 func (s *Store) Validate() error { return s.invalid }
 
+// Punctual implements [tier.Punctual]: gomemcache is left behind where it does not heed the
+// context.
+func (s *Store) Punctual() bool { return true }
+
 // String names the store and its prefix.
 func (s *Store) String() string { return fmt.Sprintf("memcached(prefix %q)", s.options.Prefix) }
 

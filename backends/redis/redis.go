@@ -78,6 +78,10 @@ func (s *Store) Can(c tier.Capability) bool {
 	}
 }
 
+// Punctual implements [tier.Punctual]: go-redis is left behind where it does not heed the
+// context.
+func (s *Store) Punctual() bool { return true }
+
 // String names the store and its prefix, and no address or credentials.
 func (s *Store) String() string { return fmt.Sprintf("redis(prefix %q)", s.options.Prefix) }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/terracecache/terrace/internal/faultproxy"
+	"github.com/terracecache/terrace/tier/storetest/faultproxy"
 )
 
 // FaultProxy passes TCP connections on to a server, and can stop to do so in the
