@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/terracecache/terrace/bench/internal/capture"
+	"github.com/terracecache/terrace/bench/internal/trace"
 )
 
 // Belady returns what the best possible cache of so many entries does: when there is no
@@ -20,8 +21,9 @@ func Belady(ctx context.Context, rec *capture.Trace, capacity int64, tick func(i
 	err := rec.Each(ctx, func(b *capture.Batch) error {
 		for i := range b.Requests {
 			now := b.First + int64(i)
-			tally.Count(&b.Requests[i], c.held.remove(now))
-			if next := b.Next[i]; next < capture.Gone {
+			q := &b.Requests[i]
+			tally.Count(q, c.held.remove(now))
+			if next := b.Next[i]; next < capture.Gone && q.Op != trace.Delete {
 				c.store(next)
 				if int64(c.held.n) > capacity {
 					c.evict()

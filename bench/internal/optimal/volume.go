@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/terracecache/terrace/bench/internal/capture"
+	"github.com/terracecache/terrace/bench/internal/trace"
 )
 
 // Volume returns a bound of the hits of any cache of so many bytes. What is best is NP-hard
@@ -23,7 +24,7 @@ func Volume(ctx context.Context, rec *capture.Trace, capacity int64, tick func(i
 			q := &b.Requests[i]
 			tally.Count(q, false)
 			size, next := max(1, q.Size), b.Next[i]
-			if next >= capture.Gone || size > capacity {
+			if next >= capture.Gone || q.Op == trace.Delete || size > capacity {
 				continue
 			}
 			volume := float64(size) * float64(next-b.First-int64(i))

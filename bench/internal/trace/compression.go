@@ -52,7 +52,7 @@ type unpacked struct {
 func unpack(from io.Reader, name string) (*unpacked, error) {
 	buffered := bufio.NewReaderSize(from, 256<<10)
 	head, err := buffered.Peek(16)
-	if err != nil && err != io.EOF { //nolint:errorlint // as io.Reader has it
+	if err != nil && err != io.EOF && len(head) == 0 { //nolint:errorlint // as io.Reader has it
 		return nil, &Broken{err}
 	}
 	suffix := strings.ToLower(filepath.Ext(name))
