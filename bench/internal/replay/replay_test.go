@@ -132,8 +132,8 @@ func all() []string {
 // TestNoPolicyIsBetterThanPossible: none has more hits than the bound, and none holds more
 // than it may.
 func TestNoPolicyIsBetterThanPossible(t *testing.T) {
-	c := recordText(t, trace.Twitter, mixed(4000))
-	for _, size := range []int64{1, 2, 3, 10, 100, 2000} {
+	c := recordText(t, trace.Twitter, mixed(2500))
+	for _, size := range []int64{1, 2, 30, 1000} {
 		for _, bytes := range []bool{false, true} {
 			bound := optimal.Belady
 			if bytes {
