@@ -27,10 +27,12 @@ HEAD ?=
 all: vet lint test
 
 # The comparison is tested without -race, under which its full caches take minutes; so is
-# what byte budgets take of the heap, which -race makes another one.
+# what byte budgets take of the heap, which -race makes another one, and so are stampedes
+# over all seeds, in seconds.
 test: servers
 	$(GO) test -race -timeout 20m $(TESTFLAGS) ./...
 	$(GO) test -run Heap ./backends/otter ./backends/ristretto ./backends/internal/size
+	$(GO) test -run OverSeeds ./bench/internal/lab
 	$(PEERS) $(GO) test $(TESTFLAGS) ./...
 
 vet:

@@ -43,7 +43,7 @@ func (s *jitterSettings) register(f *pflag.FlagSet) {
 	f.IntVar(&s.Cycles, "cycles", 3, "how often each key is loaded again")
 	f.Float64SliceVar(&s.Jitter, "jitter", []float64{0, 0.05, 0.1, 0.2}, "shares by which a TTL varies, a row each")
 	f.IntVar(&s.Seeds, "seeds", 20, "how many runs a row is the mean of, each with a seed of its own")
-	s.labSettings.register(f, "of the first run; each further one has the next")
+	s.registerCommon(f, "of the first run; each further one has the next")
 }
 
 // maxLives bounds the work of a run, in lives that are drawn.
@@ -57,7 +57,7 @@ func (s *jitterSettings) expiry(jitter float64) lab.Expiry {
 // validate returns what is wrong with the settings.
 func (s *jitterSettings) validate(f *pflag.FlagSet) error {
 	for _, err := range []error{
-		s.labSettings.validate(f),
+		s.validateCommon(f),
 		between("keys", s.Keys, 1, maxKeys),
 		between("ttl", s.TTL, lab.LeastExpiryTTL, 30*24*time.Hour),
 		between("cycles", s.Cycles, 1, 1000),

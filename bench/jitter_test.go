@@ -75,6 +75,21 @@ func TestLabRefusesWhatItCannotDo(t *testing.T) {
 		{"xfetch --before 1s,1000ms", "named twice"},
 		{"xfetch --json=", "--json is empty"},
 		{"xfetch --json /nowhere/x.json", "cannot write"},
+		{"stampede --rate 0", "--rate 0"},
+		{"stampede --seconds NaN", "--seconds NaN"},
+		{"stampede --ttl 1ms", "--ttl 1ms"},
+		{"stampede --stale 0s", "--stale 0s"},
+		{"stampede --latency 0s", "--latency 0s"},
+		{"stampede --latency 2s", "stale when it comes"},
+		{"stampede --capacity 0", "--capacity 0"},
+		{"stampede --slow 0s", "--slow 0s"},
+		{"stampede --processes 1", "--processes 1"},
+		{"stampede --pause 0s", "--pause 0s"},
+		{"stampede --arrivals bunched", `no "bunched"`},
+		{"stampede --rate 1000 --seconds 3000", "3000000.0 requests"},
+		{"stampede --rate 0.1 --seconds 1", "0.1 requests"},
+		{"stampede --rate 100000 --seconds 1 --latency 1s", "wait at once"},
+		{"stampede --json=", "--json is empty"},
 	} {
 		code, stdout, stderr := bench(t.Context(), strings.Fields(c.args)...)
 		if code != exitUsage || stdout != "" {

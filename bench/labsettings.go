@@ -15,13 +15,14 @@ type labSettings struct {
 	JSON string
 }
 
-func (s *labSettings) register(f *pflag.FlagSet, seedOf string) {
+// registerCommon binds them to flags.
+func (s *labSettings) registerCommon(f *pflag.FlagSet, seedOf string) {
 	f.Uint64Var(&s.Seed, "seed", 1, seedOf)
 	f.StringVar(&s.JSON, "json", "", "write the result as JSON to this `FILE` too; -: to stdout, instead of the table")
 }
 
-// validate returns what is wrong with them.
-func (s *labSettings) validate(f *pflag.FlagSet) error {
+// validateCommon returns what is wrong with them.
+func (s *labSettings) validateCommon(f *pflag.FlagSet) error {
 	if f.Changed("json") && s.JSON == "" {
 		return errors.New("--json is empty: give it a value, or leave it out")
 	}

@@ -63,7 +63,7 @@ func (s *stampedeSettings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.Arrivals, "arrivals", lab.Even, "how requests come: even, one every 1/rate seconds; or poisson, by chance")
 	f.IntVar(&s.Processes, "processes", 4, "how many processes share a store, in the strategies of several")
 	f.DurationVar(&s.Pause, "pause", 50*time.Millisecond, "mean time between the reads of one reader, in the published experiments")
-	s.labSettings.register(f, "of arrivals, of what queries take, and of what xfetch draws")
+	s.registerCommon(f, "of arrivals, of what queries take, and of what xfetch draws")
 }
 
 const (
@@ -79,7 +79,7 @@ func (s *stampedeSettings) fromFlags(f *pflag.FlagSet) error {
 		s.Slow = max(s.Latency/2, time.Millisecond)
 	}
 	for _, err := range []error{
-		s.labSettings.validate(f),
+		s.validateCommon(f),
 		above("rate", s.Rate, 0, maxRate),
 		above("seconds", s.Seconds, 0, maxSeconds),
 		between("ttl", s.TTL, 10*time.Millisecond, maxDuration),

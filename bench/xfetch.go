@@ -41,13 +41,13 @@ func (s *xfetchSettings) register(f *pflag.FlagSet) {
 	f.Float64Var(&s.Beta, "beta", 1, "xfetch's beta: above 1 refreshes earlier")
 	f.IntVar(&s.Draws, "draws", 100_000, "how many reads each row is made of")
 	f.DurationSliceVar(&s.Before, "before", []time.Duration{500 * ms, 300 * ms, 200 * ms, 100 * ms, 50 * ms, 0}, "how long before the value's end they read, a row each")
-	s.labSettings.register(f, "of the draws")
+	s.registerCommon(f, "of the draws")
 }
 
 // validate returns what is wrong with the settings.
 func (s *xfetchSettings) validate(f *pflag.FlagSet) error {
 	for _, err := range []error{
-		s.labSettings.validate(f),
+		s.validateCommon(f),
 		above("delta", s.Delta, 0, maxDuration),
 		above("beta", s.Beta, 0, 1000),
 		between("draws", s.Draws, 1, 100_000_000),

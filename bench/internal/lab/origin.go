@@ -51,8 +51,19 @@ type OriginCounts struct {
 
 // Answer is a value of an origin. Its age can be told, whichever way it took.
 type Answer struct {
-	// Asked is when the query for it began, on this process's clock.
-	Asked tier.Instant
+	// Asked is when the query for it began, Answered when it ended, on this process's
+	// clock.
+	Asked, Answered tier.Instant
+}
+
+// age returns how old the value is for a read that began and ended then: one that
+// found it there has it as it was when the read came, however long the processor then
+// took, and one that waited for it as it is at the end.
+func (a Answer) age(began, ended tier.Instant) time.Duration {
+	if a.Answered <= began {
+		return began.Sub(a.Asked)
+	}
+	return ended.Sub(a.Asked)
 }
 
 // The errors of an origin.
@@ -91,7 +102,7 @@ func (o *Origin) Query(ctx context.Context, _ string) (Answer, error) {
 	case o.options.Absent:
 		return Answer{}, tier.ErrAbsent
 	}
-	return Answer{Asked: began}, nil
+	return Answer{Asked: began, Answered: tier.Now()}, nil
 }
 
 // enter counts a query, and tells how long it takes and whether it then fails.

@@ -52,7 +52,7 @@ func (t *tally) read(ctx context.Context, r reader) {
 	}
 	switch {
 	case err == nil:
-		t.reads.Oldest = max(t.reads.Oldest, now.Sub(answer.Asked))
+		t.reads.Oldest = max(t.reads.Oldest, answer.age(began, now))
 	case !errors.Is(err, tier.ErrAbsent):
 		t.reads.Failed++
 	}
