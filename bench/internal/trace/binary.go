@@ -24,7 +24,7 @@ func (b *binary) next(to *Request) error {
 		if err = b.decode(record, to); err != nil {
 			err = &Malformed{Number: b.number, Record: true, Why: err.Error()}
 		}
-		b.Discard(b.width) // they are there
+		_, _ = b.Discard(b.width) // they are there
 		return err
 	}
 	if !errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -34,6 +34,6 @@ func (b *binary) next(to *Request) error {
 		return io.EOF
 	}
 	had := len(record)
-	b.Discard(had)
+	_, _ = b.Discard(had)
 	return &Malformed{Number: b.number, Record: true, Why: fmt.Sprintf("the trace ends after %d of its %d bytes", had, b.width)}
 }

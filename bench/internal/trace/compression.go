@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/bzip2"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -52,7 +53,7 @@ type unpacked struct {
 func unpack(from io.Reader, name string) (*unpacked, error) {
 	buffered := bufio.NewReaderSize(from, 256<<10)
 	head, err := buffered.Peek(16)
-	if err != nil && err != io.EOF && len(head) == 0 { //nolint:errorlint // as io.Reader has it
+	if err != nil && !errors.Is(err, io.EOF) && len(head) == 0 {
 		return nil, &Broken{err}
 	}
 	suffix := strings.ToLower(filepath.Ext(name))
@@ -74,7 +75,7 @@ func unpack(from io.Reader, name string) (*unpacked, error) {
 			u.Reader, err = c.open(buffered)
 			return err
 		})
-		if err == io.EOF { //nolint:errorlint // as io.Reader has it
+		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF // it has begun
 		}
 		if err != nil {

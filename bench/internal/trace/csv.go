@@ -75,7 +75,7 @@ func newTable(s *source, p tabular) (*lines, error) {
 	l := newLines(s, p)
 	for {
 		line, err := l.line()
-		if err == io.EOF { //nolint:errorlint // as bufio has it
+		if errors.Is(err, io.EOF) {
 			return l, nil
 		}
 		if err != nil {

@@ -83,15 +83,15 @@ func (l *lines) line() ([]byte, error) {
 	switch {
 	case err == nil:
 		return line, nil
-	case err == io.EOF && len(line) > 0: //nolint:errorlint // as bufio has it; the last line need not have an end
+	case errors.Is(err, io.EOF) && len(line) > 0:
 		return line, nil
-	case err == io.EOF: //nolint:errorlint // as bufio has it
+	case errors.Is(err, io.EOF):
 		return nil, io.EOF
 	case errors.Is(err, bufio.ErrBufferFull):
 		for errors.Is(err, bufio.ErrBufferFull) {
 			_, err = l.source.ReadSlice('\n')
 		}
-		if err == nil || err == io.EOF { //nolint:errorlint // as bufio has it
+		if err == nil || errors.Is(err, io.EOF) {
 			return nil, l.malformed(fmt.Errorf("longer than %d bytes", longestLine))
 		}
 		fallthrough

@@ -159,6 +159,6 @@ func (h hasher) hash(text []byte) uint64 {
 	}
 	var d xxhash.Digest
 	d.ResetWithSeed(h.seed)
-	d.Write(text) // never fails
+	_, _ = d.Write(text) // never fails
 	return d.Sum64()
 }
