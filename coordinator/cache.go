@@ -32,6 +32,7 @@ type Cache[K comparable, V any] struct {
 
 	table      *table[K, V]
 	flights    gate
+	loads      gate
 	background gate
 	cooldowns  *cooldowns[K]
 	longest    atomic.Int64 // the longest life that an entry was given, a time.Duration
@@ -62,6 +63,7 @@ func New[K comparable, V any](o Options[K, V]) (*Cache[K, V], error) {
 		backoff:    o.Backoff,
 		log:        newEventLog(o.Logger, o.name()),
 		flights:    gate{max: limits.Flights},
+		loads:      gate{max: limits.mostLoads()},
 		background: gate{max: limits.Background},
 		cooldowns:  newCooldowns[K](o.Backoff, limits.LoadTimeout),
 		counts:     newCounts(len(o.Tiers)),

@@ -133,6 +133,7 @@ func (c *Cache[K, V]) change(edit func(*settings[K, V]) error) error {
 // enforce tells those who keep limits of new ones.
 func (c *Cache[K, V]) enforce(l Limits) {
 	c.flights.resize(l.Flights)
+	c.loads.resize(l.mostLoads())
 	c.background.resize(l.Background)
 	c.cooldowns.resize(l.LoadTimeout)
 	for _, level := range c.levels {

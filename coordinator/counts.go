@@ -26,6 +26,7 @@ type counts struct {
 	refreshesShed atomic.Uint64
 	fenced        atomic.Uint64
 	saturated     atomic.Uint64
+	loadWaits     atomic.Uint64
 	leases        atomic.Uint64
 	leaseWaits    atomic.Uint64
 }

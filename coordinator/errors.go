@@ -23,9 +23,9 @@ var (
 	// returns later is not stored.
 	ErrLoadTimeout = errors.New("terrace: load timed out")
 
-	// ErrSaturated says that as many flights as Limits.Flights are under way, that
-	// there was no stale value to answer with, and that the caller's wait for a turn
-	// ended.
+	// ErrSaturated says that as many flights as Limits.Flights, or as many loads as
+	// Limits.Loads, are under way, that there was no stale value to answer with, and
+	// that the wait for a turn ended.
 	ErrSaturated = errors.New("terrace: too many flights under way")
 
 	// ErrCycle says that a loader asked, through other loaders or by itself, for the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -214,6 +215,53 @@ func TestLeaseOfTheDead(t *testing.T) {
 		reader := newCache(t, coordinator.Options[string, string]{Tiers: []tier.Tier[string, string]{shared[string]("l3", &undying{MapBytes: l.shared})}})
 		if v, err := reader.Get(t.Context(), "key"); v != "value" || err != nil {
 			t.Errorf("in the shared tier: %q, %v; a late holder stored over it", v, err)
+		}
+		l.rest(t, 1)
+	})
+}
+
+// C78: a holder whose lease has gone to another ends while that one loads. It does not free
+// the lease of the other, so that a third waits, and stores nothing.
+func TestC78AHolderEndsUnderTheNextOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLeased(t, 3, hourly, nil, nil)
+		ends := make(chan struct{})
+		var calls atomic.Int64
+		load := func(ctx context.Context, _ string) (string, error) {
+			if calls.Add(1) == 1 {
+				<-ends
+				return "late", nil
+			}
+			return "value", sleep(ctx, time.Second)
+		}
+		l.load.Store((*coordinator.Loader[string, string])(&load))
+		var all sync.WaitGroup
+		get := func(process int, want ...string) {
+			all.Go(func() {
+				if v, err := l.caches[process].Get(t.Context(), "key"); !slices.Contains(want, v) || err != nil {
+					t.Errorf("process %d: Get = %q, %v, want one of %q", process, v, err, want)
+				}
+			})
+		}
+		get(0, "late", "value")
+		time.Sleep(10 * time.Millisecond)
+		l.tiers[0].cut.Store(true) // it cannot renew
+		get(1, "value")
+		for calls.Load() < 2 {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(200 * time.Millisecond)
+		l.tiers[0].cut.Store(false)
+		close(ends)
+		time.Sleep(100 * time.Millisecond)
+		get(2, "value") // while the second loads
+		all.Wait()
+		wantCalls(t, &l.origin, 2)
+		for i, c := range l.caches[1:] {
+			wantGet(t, c, "key", "value")
+			if t.Failed() {
+				t.Fatalf("process %d", i+1)
+			}
 		}
 		l.rest(t, 1)
 	})

@@ -21,6 +21,11 @@ const (
 // on this goroutine, under a watch that lands the flight without it when it takes
 // too long or the cache is closed (L3).
 func (c *Cache[K, V]) doLoad(f *flight[K, V]) {
+	place, ok := c.enterLoads(f)
+	if !ok {
+		return
+	}
+	defer place.leave()
 	limit := c.settings.Load().limits.LoadTimeout
 	stage := new(loadStage[V])
 	stage.ctx.values = f.work.values
@@ -51,6 +56,7 @@ func (c *Cache[K, V]) doLoad(f *flight[K, V]) {
 	}()
 	loaded, err := f.load.call(&stage.ctx, f.key, f.finding.reserve)
 	returned = true
+	place.leave()
 	if !f.watch.CompareAndSwap(loaderRuns, loaderReturned) {
 		return // the watch has landed the flight
 	}

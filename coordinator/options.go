@@ -70,6 +70,10 @@ type Limits struct {
 	// A load that has timed out counts until its loader really returns. Callers beyond
 	// it get a stale value or wait for a turn. Default 65,536.
 	Flights int
+	// Loads bounds the loaders that run at once, over all keys; one that has timed out
+	// counts until it returns. One more waits for a turn, as long as a load may take,
+	// or is left undone where there is a stale value to serve. Zero: no bound.
+	Loads int
 	// Background bounds the refreshes that run at once; one beyond it is left to a
 	// later read. Default 64.
 	Background int
@@ -104,6 +108,7 @@ func (l Limits) validate() error {
 		}
 	}
 	check(l.Flights >= 0, "Flights", l.Flights)
+	check(l.Loads >= 0, "Loads", l.Loads)
 	check(l.Background >= 0, "Background", l.Background)
 	check(l.LoadTimeout >= 0, "LoadTimeout", l.LoadTimeout)
 	check(l.Recovery >= 0, "Recovery", l.Recovery)

@@ -37,6 +37,8 @@ type Stats struct {
 
 	// Saturated counts the requests that found Limits.Flights reached.
 	Saturated uint64
+	// LoadWaits counts the loads that found Limits.Loads reached.
+	LoadWaits uint64
 
 	// Leases counts the leases won; LeaseWaits the waits for what another process loads,
 	// of which one load may take many.
@@ -113,6 +115,7 @@ func (c *Cache[K, V]) Stats() Stats {
 		RefreshesShed:  n.refreshesShed.Load(),
 		Fenced:         n.fenced.Load(),
 		Saturated:      n.saturated.Load(),
+		LoadWaits:      n.loadWaits.Load(),
 		Leases:         n.leases.Load(),
 		LeaseWaits:     n.leaseWaits.Load(),
 		Flights:        c.flights.inside(),

@@ -84,6 +84,7 @@ type refreshSpec struct {
 type limitsSpec struct {
 	placed
 	Flights     count    `key:"flights" live:"yes" eg:"65536" default:"65536" doc:"Loads, and reads of shared tiers, that run at once. More wait, or get a stale value."`
+	Loads       count    `key:"loads" live:"yes" eg:"50" default:"no bound" doc:"Loaders that run at once, over all keys. More wait, or are left undone where there is a stale value."`
 	Background  count    `key:"background" live:"yes" eg:"64" default:"64" doc:"Refreshes that run at once."`
 	LoadTimeout duration `key:"load_timeout" live:"yes" eg:"10s" default:"10s" doc:"How long a load may take."`
 	Recovery    count    `key:"recovery" live:"yes" eg:"4096" default:"4096" doc:"For each tier, the writes that failed and wait to be tried again."`

@@ -8,6 +8,7 @@ import (
 func (l *limitsSpec) limits() coordinator.Limits {
 	return coordinator.Limits{
 		Flights:     int(l.Flights.n),
+		Loads:       int(l.Loads.n),
 		Background:  int(l.Background.n),
 		LoadTimeout: l.LoadTimeout.Duration,
 		Recovery:    int(l.Recovery.n),
