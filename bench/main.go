@@ -7,6 +7,7 @@
 //	go run ./bench --json - | jq '.rows[] | {combination, policy, hit_ratio}'
 //	go run ./bench validate caches.yaml
 //	go run ./bench compare --config caches.yaml
+//	go run ./bench trace --sizes 500,10% multi1.trace.gz
 //
 // docs/bench.md tells what each figure means and how it is measured.
 package main

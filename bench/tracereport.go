@@ -192,10 +192,14 @@ func (r *traceReport) writeTable(w io.Writer) error {
 		r.writeTrace(&b, &e.Traces[i])
 	}
 	b.WriteString("\n")
-	for _, v := range e.Violations {
-		fmt.Fprintf(&b, "! %s\n", v)
+	notes := e.Violations
+	if !e.Complete {
+		notes = append(slices.Clone(notes), "not all of it was done")
 	}
-	if len(e.Violations) > 0 {
+	for _, note := range notes {
+		fmt.Fprintf(&b, "! %s\n", note)
+	}
+	if len(notes) > 0 {
 		b.WriteString("\n")
 	}
 	b.WriteString(traceKeyText)
