@@ -29,6 +29,9 @@ type BusOptions struct {
 	// announced at once. It also bounds the keys that are looked at again for a tracking.
 	// If there are more, they are dropped without a look. Default 4,096.
 	Queue int
+	// Owned says that nobody else uses the bus: Close of the cache closes it too. Where New
+	// fails it is left to the caller.
+	Owned bool
 }
 
 func (o BusOptions) withDefaults(name string) BusOptions {
@@ -177,6 +180,11 @@ func (b *link[K, V]) close(ctx context.Context) error {
 	return errors.Join(append(errs, b.cache.closeWithin(ctx, "the bus", func() {
 		b.unsubscribe()
 		b.running.Wait()
+		if b.options.Owned {
+			if err := b.bus.Close(); err != nil {
+				b.cache.log.warn("bus failed to close", "", err)
+			}
+		}
 	}))...)
 }
 

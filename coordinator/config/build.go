@@ -19,6 +19,10 @@ type Code[K comparable, V any] struct {
 	// Key turns keys into text for shared tiers; see [tier.EncodeOptions].
 	Key func(K) string
 
+	// ParseKey undoes Key, which a bus of the kind tracking needs; see
+	// [tier.EncodeOptions].
+	ParseKey func(text string) (K, error)
+
 	// Schema names the meaning of the values in shared tiers; see [tier.EncodeOptions].
 	Schema string
 
@@ -62,24 +66,31 @@ func Build[K comparable, V any](doc *Document, name string, code Code[K, V]) (*c
 			Breaker: tier.Breaker{Failures: int(t.Breaker.Failures.n), Probe: t.Breaker.Probe.Duration},
 		})
 	}
+	bus, err := c.Bus.open(c)
+	if err != nil {
+		b.broken(c.at, "bus", path, err.Error())
+	}
 	if len(b.faults) > 0 {
 		b.faults.sort()
-		return nil, errors.Join(b.faults, closeAll(tiers))
+		return nil, errors.Join(b.faults, closeAll(tiers), closeBus(bus))
 	}
 	cache, err := coordinator.New(coordinator.Options[K, V]{
-		Name:      name,
-		Tiers:     tiers,
-		Lifetime:  c.Lifetime.lifetime(),
-		Refresh:   strategy,
-		Load:      code.Load,
-		LoadEntry: code.LoadEntry,
-		Limits:    c.Limits.limits(),
-		Lease:     coordinator.Lease{Life: c.Lease.Life.Duration},
-		Backoff:   c.Backoff.backoff(),
-		Logger:    code.Logger,
+		Name:       name,
+		Tiers:      tiers,
+		Lifetime:   c.Lifetime.lifetime(),
+		Refresh:    strategy,
+		Load:       code.Load,
+		LoadEntry:  code.LoadEntry,
+		Limits:     c.Limits.limits(),
+		Lease:      coordinator.Lease{Life: c.Lease.Life.Duration},
+		Bus:        bus,
+		BusOptions: c.Bus.options(),
+		Track:      c.Bus.tracks(),
+		Backoff:    c.Backoff.backoff(),
+		Logger:     code.Logger,
 	})
 	if err != nil {
-		return nil, errors.Join(err, closeAll(tiers))
+		return nil, errors.Join(err, closeAll(tiers), closeBus(bus))
 	}
 	return cache, nil
 }
@@ -101,6 +112,13 @@ func closeAll[K comparable, V any](tiers []tier.Tier[K, V]) error {
 		errs = append(errs, t.Store.Close())
 	}
 	return errors.Join(errs...)
+}
+
+func closeBus(bus tier.Bus) error {
+	if bus == nil {
+		return nil
+	}
+	return bus.Close()
 }
 
 // builder makes stores for one type of keys and values.

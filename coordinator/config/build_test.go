@@ -196,3 +196,53 @@ func TestEvictions(t *testing.T) {
 		}
 	}
 }
+
+// Two caches of one document, as two processes build them, tell each other what they
+// write, over each kind of bus, and leave nothing behind.
+func TestBusOfADocument(t *testing.T) {
+	server := servers.Redis(t)
+	for _, bus := range []string{"pubsub", "tracking", "both", "{kind: pubsub, channel: mine, heartbeat: 100ms, clamp: forever}"} {
+		t.Run(bus, func(t *testing.T) {
+			text := fmt.Sprintf(`
+caches:
+  products:
+    tiers:
+      - {name: l1, backend: lru, capacity: 100}
+      - {name: l3, backend: redis, url: "redis://%s", prefix: "%x:"}
+    lifetime: {ttl: 5m, jitter: 10%%}
+    bus: %s
+`, server.Addr(), bus, bus)
+			a := build(t, text, "products", config.Code[string, string]{}, config.Options{})
+			b := build(t, text, "products", config.Code[string, string]{}, config.Options{})
+			until(t, "both are connected", func() bool {
+				for _, c := range []*coordinator.Cache[string, string]{a, b} {
+					s := c.Stats()
+					if bus != "tracking" && !s.Bus.Connected || (bus == "tracking" || bus == "both") && !s.Tracking.Connected {
+						return false
+					}
+				}
+				return true
+			})
+			for i := range 20 {
+				value := fmt.Sprint(i)
+				if err := a.Set(ctx, "key", value); err != nil {
+					t.Fatal(err)
+				}
+				until(t, "the other reads "+value, func() bool {
+					v, err := b.Get(ctx, "key")
+					return err == nil && v == value
+				})
+			}
+		})
+	}
+}
+
+// until polls.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 10s: %s", what)
+		}
+	}
+}

@@ -37,6 +37,7 @@ func (d *decoder) check(doc *documentSpec) {
 		d.checkRefresh(c, path)
 		d.checkBackoff(c, path)
 		d.checkLease(c, path)
+		d.checkBus(c, path)
 	}
 	d.checkPrefixes(doc)
 }
@@ -116,13 +117,7 @@ func (d *decoder) checkTier(t *tierSpec, path string) {
 	if d.registry.kindOf(string(t.Backend)) == "memory" {
 		d.checkMemory(t, path)
 	}
-	if t.URL.given() {
-		if problem := urlProblem(t.URL.reveal()); problem != "" {
-			d.broken(t.at, "url", path, problem)
-		} else if err := redis.CheckURL(t.URL.reveal()); err != nil {
-			d.broken(t.at, "url", path, strings.TrimPrefix(err.Error(), "terrace/redis: open: "))
-		}
-	}
+	d.checkURL(t.at, &t.URL, path)
 	if t.MinSize.given && t.Compression.MinSize.given {
 		d.broken(t.at, "min_size", path, "is in compression too: want one of them")
 	}
@@ -198,6 +193,18 @@ func (t *tierSpec) eviction() string {
 		return evictionsOf[string(t.Backend)][0]
 	default:
 		return "lru"
+	}
+}
+
+// checkURL checks the field url of a mapping, if it is there.
+func (d *decoder) checkURL(at *node, u *secret, path string) {
+	if !u.given() {
+		return
+	}
+	if problem := urlProblem(u.reveal()); problem != "" {
+		d.broken(at, "url", path, problem)
+	} else if err := redis.CheckURL(u.reveal()); err != nil {
+		d.broken(at, "url", path, strings.TrimPrefix(err.Error(), "terrace/redis: open: "))
 	}
 }
 

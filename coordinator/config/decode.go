@@ -32,7 +32,7 @@ func (f *field) shown(n *node) string {
 	}
 }
 
-var shorthand = map[reflect.Type]string{reflect.TypeFor[compressionSpec](): "algorithm", reflect.TypeFor[leaseSpec](): "life"}
+var shorthand = map[reflect.Type]string{reflect.TypeFor[compressionSpec](): "algorithm", reflect.TypeFor[leaseSpec](): "life", reflect.TypeFor[busSpec](): "kind"}
 
 // structure fills a struct of the document from a mapping.
 func (d *decoder) structure(n *node, into reflect.Value, path string) {

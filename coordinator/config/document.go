@@ -20,6 +20,7 @@ type cacheSpec struct {
 	Refresh  refreshSpec  `key:"refresh" live:"yes" doc:"When an entry is loaded again."`
 	Limits   limitsSpec   `key:"limits" live:"yes" doc:"Bounds of what the cache does at once."`
 	Lease    leaseSpec    `key:"lease" default:"none: each process loads for itself" doc:"One process at a time loads a key. It needs a tier of Redis or memcached. A life alone can stand for the mapping: \"lease: 3s\"."`
+	Bus      busSpec      `key:"bus" default:"none: other processes keep what they hold in memory for its ttl" doc:"What is written in one process is dropped from the memory of the others. A kind alone can stand for the mapping: \"bus: pubsub\"."`
 	Backoff  backoffSpec  `key:"backoff" doc:"Waits between tries after failures: loads of a key that has a stale value meanwhile, and writes to a tier that failed."`
 }
 
@@ -93,6 +94,16 @@ type limitsSpec struct {
 type leaseSpec struct {
 	placed
 	Life duration `key:"life" must:"yes" eg:"3s" doc:"How long a process that has died keeps others from loading. Loads may take longer. At least 50ms."`
+}
+
+type busSpec struct {
+	placed
+	Kind      choice   `key:"kind" must:"yes" of:"pubsub,tracking,both" doc:"pubsub: processes tell each other what they write, over Redis. tracking: Redis tells of every change of the first shared tier, also by programs that know nothing of the cache; one server or Sentinels, no Cluster."`
+	URL       secret   `key:"url" eg:"${BUS_URL}" default:"that of the first tier of Redis" doc:"Of pubsub: which Redis the processes talk over. It may hold a password, and is never shown."`
+	Channel   text     `key:"channel" eg:"terrace:products" default:"terrace: and the cache's name" doc:"Of pubsub: where caches talk that hold the same keys."`
+	Heartbeat duration `key:"heartbeat" eg:"2s" default:"2s" doc:"Of pubsub: how often a cache that has nothing to say tells that it lives. Who misses three drops what may be stale."`
+	Clamp     duration `key:"clamp" forever:"yes" eg:"5s" default:"5s" doc:"How long the tiers in memory keep what they hold while the connection is lost."`
+	Queue     count    `key:"queue" eg:"4096" default:"4096" doc:"Keys that wait to be announced, or to be looked at again. If there are more, all are dropped."`
 }
 
 type backoffSpec struct {

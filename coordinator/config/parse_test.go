@@ -195,6 +195,15 @@ func TestFaults(t *testing.T) {
 		{"a compression that is not there", small(goodTier+", compressoin: s2", goodLife, ""), []string{"no such field here: want one of name, backend, eviction, capacity, cost, ttl"}},
 
 		{"a lease without a shared tier", small(goodTier, goodLife, "    lease: 3s\n"), []string{"caches.c.lease|needs a tier that processes share"}},
+		{"a bus without memory", small("backend: memcached, servers: ['a:1']", goodLife, "    bus: pubsub\n"), []string{"caches.c.bus|has nothing to drop"}},
+		{"a bus without a Redis", small(goodTier, goodLife, "    bus: pubsub\n"), []string{"caches.c.bus|give it a url"}},
+		{"a bus of no kind", small(goodTier, goodLife, "    bus: pubsup\n"), []string{"caches.c.bus|did you mean pubsub"}},
+		{"a bus with a bad URL", small(goodTier, goodLife, "    bus: {kind: pubsub, url: 'http://user:hunter2@h'}\n"), []string{"caches.c.bus.url|not a URL of Redis"}},
+		{"tracking without a tier", small(goodTier, goodLife, "    bus: tracking\n"), []string{"caches.c.bus|needs a tier of redis"}},
+		{"tracking over memcached", small("backend: lru, capacity: 5}\n      - {name: l2, backend: memcached, servers: ['a:1']", goodLife, "    bus: tracking\n"), []string{"caches.c.bus|l2 of memcached cannot tell"}},
+		{"tracking over a Cluster", small("backend: lru, capacity: 5}\n      - {name: l2, backend: redis, url: 'redis+cluster://h:1'", goodLife, "    bus: tracking\n"), []string{"caches.c.bus|a Cluster cannot tell"}},
+		{"a channel of tracking", small("backend: lru, capacity: 5}\n      - {name: l2, backend: redis, url: 'redis://h:1'", goodLife, "    bus: {kind: tracking, channel: c}\n"), []string{"caches.c.bus.channel|is of pubsub"}},
+		{"a heartbeat too long", small("backend: lru, capacity: 5}\n      - {name: l2, backend: redis, url: 'redis://h:1'", goodLife, "    bus: {kind: pubsub, heartbeat: 2h}\n"), []string{"caches.c.bus.heartbeat|1ms to 1h"}},
 		{"a lease too short", small("backend: memcached, servers: ['a:1']", goodLife, "    lease: {life: 1ms}\n"), []string{"caches.c.lease|want at least 50ms"}},
 
 		{"all at once", small("backend: lru, capacity: 0, ttl: 5", "ttl: 5, jiter: 3%", "    refresh: {policy: swrr}\n    limts: {}\n"), []string{
@@ -250,6 +259,10 @@ func TestAlsoGood(t *testing.T) {
 		"compression":        small("backend: memcached, servers: ['a:1'], compression: {algorithm: zstd, min_size: 2KiB}", goodLife, ""),
 		"min_size beside":    small("backend: memcached, servers: ['a:1'], compression: zstd, min_size: 2KiB", goodLife, ""),
 		"a lease":            small("backend: memcached, servers: ['a:1']", goodLife, "    lease: 3s\n"),
+		"a bus":              small("backend: lru, capacity: 5}\n      - {name: l3, backend: redis, url: 'redis://h:1'", goodLife, "    bus: pubsub\n"),
+		"a bus elsewhere":    small(goodTier, goodLife, "    bus: {kind: pubsub, url: 'redis://h:1', channel: c, heartbeat: 1s, clamp: forever, queue: 7}\n"),
+		"tracking":           small("backend: lru, capacity: 5}\n      - {name: l3, backend: redis, url: 'redis+sentinel://h:1?master_name=m'", goodLife, "    bus: {kind: tracking, clamp: 10s}\n"),
+		"both":               small("backend: lru, capacity: 5}\n      - {name: l3, backend: redis, url: 'redis://h:1'", goodLife, "    bus: both\n"),
 		"several keys":       small("backend: memcached, servers: ['a:1'], encryption: {keys: ['${CACHE_KEY}', 'ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff']}", goodLife, ""),
 		"beta of no use":     small(goodTier, "ttl: 5m, stale_while_revalidate: 1s", "    refresh: {policy: swr, beta: 1}\n"),
 	} {

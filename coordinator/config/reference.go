@@ -21,6 +21,7 @@ func (r *Registry) reference() string {
 		{"Lifetime", "caches.NAME.lifetime", reflect.TypeFor[lifetimeSpec]()},
 		{"Refresh", "caches.NAME.refresh", reflect.TypeFor[refreshSpec]()},
 		{"Lease", "caches.NAME.lease", reflect.TypeFor[leaseSpec]()},
+		{"Bus", "caches.NAME.bus", reflect.TypeFor[busSpec]()},
 		{"Limits", "caches.NAME.limits", reflect.TypeFor[limitsSpec]()},
 		{"Backoff", "caches.NAME.backoff", reflect.TypeFor[backoffSpec]()},
 	} {

@@ -17,6 +17,7 @@ func (b *builder[K, V]) shared(t *tierSpec, path string) tier.Store[K, V] {
 	}
 	o := tier.EncodeOptions[K]{
 		Key:         b.code.Key,
+		ParseKey:    b.code.ParseKey,
 		Schema:      b.code.Schema,
 		Compression: t.compression(),
 	}
