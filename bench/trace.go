@@ -218,7 +218,7 @@ type traceInput struct {
 }
 
 // openTraces sees to it that all can be read and are of a known format before a long run
-// begins. Files are opened again when it is their turn.
+// begins.
 func openTraces(s *traceSettings, stdin io.Reader) ([]*traceInput, error) {
 	var inputs []*traceInput
 	for _, name := range s.files {

@@ -56,12 +56,12 @@ func (r *traceReport) replay(ctx context.Context, s *traceSettings, in *traceInp
 	}
 	defer reader.Close()
 	about := traceOfRows{Trace: in.name, Format: string(reader.Format()), Compression: reader.Compression(), FirstMalformed: []string{}, Notes: []string{}}
-	p.reading(reader)
+	tick := p.reading(reader)
 	rec, broken := capture.Record(ctx, reader, "", func(m *trace.Malformed) {
 		if about.Malformed++; about.Malformed <= mostFaults {
 			about.FirstMalformed = append(about.FirstMalformed, m.Error())
 		}
-	}, func(int64) {})
+	}, tick)
 	if rec == nil {
 		return fmt.Errorf("%s: %w", in.name, broken)
 	}
@@ -258,6 +258,7 @@ type traceProgress struct {
 	requests int64
 	what     string
 	did      []atomic.Int64 // requests, of each job
+	read     atomic.Int64   // requests
 	linked   atomic.Int64
 }
 
@@ -295,10 +296,13 @@ func (p *traceProgress) draw() {
 	if p.in == nil {
 		return
 	}
-	done := 0.0
+	done, what := 0.0, p.what
 	switch {
-	case p.reader != nil && p.in.size > 0:
-		done = readingPart * min(1, float64(p.reader.Consumed())/float64(p.in.size))
+	case p.reader != nil:
+		what = fmt.Sprintf("reading, %d requests", p.read.Load())
+		if p.in.size > 0 {
+			done = readingPart * min(1, float64(p.reader.Consumed())/float64(p.in.size))
+		}
 	case p.requests > 0:
 		done = readingPart + linkingPart*ratio64(p.linked.Load(), p.requests)
 		if n := len(p.did); n > 0 {
@@ -310,7 +314,7 @@ func (p *traceProgress) draw() {
 		}
 	}
 	size := float64(max(1, p.in.size))
-	p.share((float64(p.past)+done*size)/float64(p.files), filepath.Base(p.in.name)+": "+p.what)
+	p.share((float64(p.past)+done*size)/float64(p.files), filepath.Base(p.in.name)+": "+what)
 }
 
 // begin says that the trace is next.
@@ -324,10 +328,11 @@ func (p *traceProgress) begin(in *traceInput) {
 	p.linked.Store(0)
 }
 
-func (p *traceProgress) reading(r *trace.Reader) {
+func (p *traceProgress) reading(r *trace.Reader) (tick func(int64)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.reader = r
+	return p.read.Store
 }
 
 func (p *traceProgress) linking(requests int64) (tick func(int64)) {
