@@ -173,6 +173,9 @@ func detectHeader(name string, line []byte) Format {
 	if err != nil || len(fields) == 1 && filepath.Ext(name) != ".csv" {
 		return ""
 	}
+	if slices.ContainsFunc(fields, decimal.Match) {
+		return "" // a row, whose key may have any name
+	}
 	h := newHeader(fields)
 	switch {
 	case h.column("key") >= 0 && h.column("op") >= 0 && h.column("op_count", "key_size", "cache_hits") >= 0:

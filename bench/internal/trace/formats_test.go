@@ -97,6 +97,7 @@ var inputs = []struct {
 	{"x", trace.Address, true, "l 0x1fffff50 1\ns 1FFFFF58 12\nm 0x1 1\nl 0x1\nl 0xg 1\nl 0x11111111111111111 1\nl 0x1fffff50 7\ns 0x1 0\n", "R536870736 W536870744 !3 !4 !5 !6 R536870736 W1", false},
 	{"x", trace.Address, true, "l 0x10 1 2 300\ns 0x10 1 2 1.5\nl 0x10 1 2 -1\nl 0x10 1 2 NaN\ns 0x11 1 2 1e99\nl 0x12 1 2 3\nl 0x13 0 0 0", "R16$300 W16$1.5 !3 !4 !5 R18$3 R19$0", false},
 	{"x.csv", trace.Twitter, true, "0,k1,2,100,3,get,0\n0,k2,2,0,3,set,3600\n1,k1,2,100,3,delete,0\n1,k1,2,100\n1,,2,100,3,get,0\n1,k,-2,1,3,get,0\n1,k,2,99999999999999999999,3,get,0\n1,k,1,1,1,fly,0\n1,k,1,1,1,get,0,0\n2,k1,2,100,3,gets,0\n2,k1,2,9,3,incr,0\n3,k3,2,9,3,cas,0\n3,k4,2,9,3,add,0", "Ra/102 Wb/2 Da/102 !4 !5 !6 !7 !8 !9 Ra/102 Wa/11 Wc/11 Wd/11", true},
+	{"x.csv", trace.Twitter, true, "0,key,2,100,3,get,0\n0,id,2,100,3,get,0\n", "Ra/102 Rb/102", true},
 	{"x.csv", trace.LibCacheSim, true, "version,time,op,size,lbn\n1,56,2a,42496,4293\n1,57,28,512,4293\n1,58,0x88,512,\"42,93\"\n1,58,zz,512,1\n1,58,28,-1,1\n1,58,28,512,\n1,58,28,512\n1,58,28,512,\"1\n1,59,read,1,4293", "Wa/42496 Ra/512 Rb/512 !5 !6 !7 !8 !9 Ra/1", true},
 	{"x", trace.LibCacheSim, true, "\n# time, OBJ_ID\r\n1, 7\r\n2, 8\r\n3, 7", "a b a", true},
 	{"x.csv", trace.LibCacheSim, true, "id\nx\ny\n", "a b", true},
