@@ -113,7 +113,7 @@ var policyNames = []string{"fixed", "swr", "xfetch"}
 // refresh returns the policy of the name, with the lifetime that it is used with:
 // only swr serves stale values.
 func (s *settings) refresh(name string) (policy.Strategy, policy.Lifetime) {
-	life := policy.Lifetime{TTL: s.TTL}
+	life := policy.Lifetime{TTL: s.TTL, StaleIfError: s.StaleIfError}
 	switch name {
 	case "swr":
 		life.StaleWhileRevalidate = s.Stale

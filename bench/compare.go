@@ -121,13 +121,26 @@ func (r *report) measure(ctx context.Context, s *settings, groups []group, out *
 
 // measureAll adds all rows to the report. All rows get the same reads.
 func (r *report) measureAll(ctx context.Context, s *settings, groups []group, stderr io.Writer) error {
+	if err := s.originAnswers(ctx); err != nil {
+		if ctx.Err() != nil {
+			return errInterrupted
+		}
+		return err
+	}
+	w, err := s.newWorkload()
+	if err != nil {
+		return err
+	}
+	r.Environment.Workload.Keys = len(w.keys)
+	if w.note != "" {
+		r.Environment.Notes = append(r.Environment.Notes, w.note)
+	}
 	total := 0
 	for _, g := range groups {
 		total += len(g.contenders)
 	}
 	p := newProgress(stderr, total)
 	defer p.end()
-	w := newWorkload(s.Keys, s.Skew, s.reads(s.WarmupSeconds)+s.reads(s.Seconds), s.Seed)
 	step := 0
 	for _, g := range groups {
 		heap := -1.0

@@ -20,6 +20,11 @@ type environment struct {
 	Notes    []string `json:"notes"`    // what readers of a row must know beside it
 	Pace     floor    `json:"pace_seconds"`
 	Workload struct {
+		Kind      string  `json:"kind"` // or "trace"
+		Trace     string  `json:"trace,omitempty"`
+		Burst     int     `json:"burst,omitempty"`
+		Writes    float64 `json:"write_share"`
+		Deletes   float64 `json:"delete_share"`
 		Keys      int     `json:"keys"`
 		Skew      float64 `json:"skew"`
 		Seed      uint64  `json:"seed"`
@@ -33,7 +38,12 @@ type environment struct {
 	Cache  *cacheSettings   `json:"cache,omitempty"`  // of combinations
 	Config []documentOfRows `json:"config,omitempty"` // the documents whose caches the rows are
 	Origin struct {
-		Latency float64 `json:"latency_seconds"`
+		Kind     string  `json:"kind"` // or "url"
+		Does     string  `json:"does"` // for people; without secrets
+		Latency  float64 `json:"latency_seconds"`
+		Sigma    float64 `json:"sigma,omitempty"`
+		Capacity int     `json:"capacity,omitempty"`
+		Fails    float64 `json:"fails,omitempty"` // share of the open loop
 	} `json:"origin"`
 	Slow float64 `json:"slow_seconds"` // the threshold above which a read is slow
 }
@@ -42,6 +52,7 @@ type environment struct {
 type cacheSettings struct {
 	TTL       float64 `json:"ttl_seconds"`
 	Stale     float64 `json:"swr_stale_seconds"`
+	IfError   float64 `json:"stale_if_error_seconds"`
 	Beta      float64 `json:"xfetch_beta"`
 	L1Entries int     `json:"l1_entries"`
 	L2Entries int     `json:"l2_entries"`
@@ -78,12 +89,37 @@ func newEnvironment(ctx context.Context, s *settings, remotes []*remote) environ
 	e.Workload.Warmup, e.Workload.Open, e.Workload.Closed = s.WarmupSeconds, s.Seconds, s.ClosedSeconds
 	if len(s.Config) == 0 {
 		e.Cache = &cacheSettings{
-			TTL: s.TTL.Seconds(), Stale: s.Stale.Seconds(), Beta: s.Beta,
+			TTL: s.TTL.Seconds(), Stale: s.Stale.Seconds(), IfError: s.StaleIfError.Seconds(), Beta: s.Beta,
 			L1Entries: s.L1Entries, L2Entries: s.L2Entries,
 		}
 	}
+	e.describeLoad(s)
 	e.Origin.Latency, e.Slow = s.OriginLatency.Seconds(), s.Slow.Seconds()
 	return e
+}
+
+// describeLoad says what the workload and the origin are.
+func (e *environment) describeLoad(s *settings) {
+	w, o := &e.Workload, &e.Origin
+	w.Kind, w.Trace, w.Writes, w.Deletes = s.Workload, s.Trace, s.Writes, s.Deletes
+	if s.Trace != "" {
+		w.Kind = "trace"
+	}
+	if w.Kind == "burst" {
+		w.Burst = s.Burst
+	}
+	o.Kind, o.Does = s.Origin, s.originLabel()
+	switch s.Origin {
+	case "fixed":
+	case "log-normal":
+		o.Sigma = s.OriginSigma
+	case "limited":
+		o.Capacity = s.OriginCapacity
+	case "failing":
+		o.Fails = s.OriginFails
+	default:
+		o.Kind = "url"
+	}
 }
 
 // measureFloor runs the open loop at the rate with reads that do nothing.

@@ -13,14 +13,17 @@ import (
 )
 
 // origin is what the cache stands in front of: it takes its time for each value and
-// counts who asks. It never fails and has no limit of its own.
+// counts who asks. It never fails and has no limit of its own, unless its model says
+// otherwise.
 type origin struct {
 	latency time.Duration
-	filler  []byte // what a value has behind its stamp
+	filler  []byte      // what a value has behind its stamp
+	model   originModel // how it differs from that; nil: not at all
 
 	calls   atomic.Int64
 	running atomic.Int64
 	peak    atomic.Int64
+	marked  atomic.Int64 // when the count began, as an Instant
 }
 
 // A value begins with a stamp: when its load began, as an Instant, and a sum of its
@@ -42,22 +45,37 @@ func (o *origin) load(ctx context.Context, key string) ([]byte, error) {
 	began := tier.Now()
 	o.calls.Add(1)
 	defer o.running.Add(-1)
-	raise(&o.peak, o.running.Add(1))
-	wait := time.NewTimer(o.latency)
+	running := o.running.Add(1)
+	if o.model != nil {
+		return o.model.load(ctx, o, key, began, running)
+	}
+	raise(&o.peak, running)
+	if err := pause(ctx, o.latency); err != nil {
+		return nil, err
+	}
+	return o.value(key, began), nil
+}
+
+// pause waits, or returns the context's error when that ends.
+func pause(ctx context.Context, d time.Duration) error {
+	wait := time.NewTimer(d)
 	defer wait.Stop()
 	select {
 	case <-wait.C:
-		return o.value(key, began), nil
+		return nil
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
 }
 
-func (o *origin) value(key string, at tier.Instant) []byte {
-	v := make([]byte, 0, leastValue+len(o.filler))
+func (o *origin) value(key string, at tier.Instant) []byte { return stamped(key, at, o.filler) }
+
+// stamped returns what follows behind the stamp of a value of the key.
+func stamped(key string, at tier.Instant, follows []byte) []byte {
+	v := make([]byte, 0, leastValue+len(follows))
 	v = binary.BigEndian.AppendUint64(v, uint64(at))
 	v = binary.BigEndian.AppendUint64(v, keySum(key))
-	return append(v, o.filler...)
+	return append(v, follows...)
 }
 
 // age returns how old the value is, or an error when it is not one of the key's.
@@ -70,6 +88,7 @@ func age(key string, value []byte) (time.Duration, error) {
 
 // mark begins a new count: calls from now on, and the peak from what runs now.
 func (o *origin) mark() {
+	o.marked.Store(int64(tier.Now()))
 	o.calls.Store(0)
 	o.peak.Store(o.running.Load())
 }

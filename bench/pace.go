@@ -21,6 +21,7 @@ type pace struct {
 	start tier.Instant
 	gap   float64 // nanoseconds from one start to the next
 	n     int     // how many starts there are
+	batch int     // so many starts are at the time of their first; zero: each has its own
 	taken int     // guarded by the turn
 	nap   func(time.Duration)
 }
@@ -53,7 +54,7 @@ func (p *pace) next(ctx context.Context) (i int, due tier.Instant, ok bool) {
 	}
 	defer func() { p.turn <- struct{}{} }()
 	i = p.taken
-	due = p.start.Add(time.Duration(float64(i) * p.gap))
+	due = p.start.Add(time.Duration(float64(i-i%max(p.batch, 1)) * p.gap))
 	if i >= p.n || !p.await(ctx, due) {
 		return 0, 0, false
 	}

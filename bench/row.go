@@ -25,14 +25,21 @@ type row struct {
 	Combination string `json:"combination"`
 	Policy      string `json:"policy"`
 	Requests    int    `json:"requests"`
+	// Failed are those of them that were answered with an error, where the origin fails.
+	Failed int `json:"failed,omitempty"`
+	// Writes and Deletes are not among the requests.
+	Writes  int `json:"writes,omitempty"`
+	Deletes int `json:"deletes,omitempty"`
 	// Hits are the reads that a tier answered, fresh or stale, by its name.
 	Hits map[string]int `json:"hits"`
 	// Misses are the reads that had to wait for the origin, by a load of their own
 	// or of another read.
-	Misses     int         `json:"misses"`
-	HitRatio   float64     `json:"hit_ratio"`
-	Throughput float64     `json:"throughput_per_second"` // closed loop
-	Latency    percentiles `json:"latency_seconds"`
+	Misses     int     `json:"misses"`
+	HitRatio   float64 `json:"hit_ratio"`
+	Throughput float64 `json:"throughput_per_second"` // closed loop
+	// Goroutines are throughputs of further closed loops.
+	Goroutines []throughput `json:"goroutines,omitempty"`
+	Latency    percentiles  `json:"latency_seconds"`
 	// OriginCalls are the loads begun, OriginPeak the most that ran at once.
 	OriginCalls int64 `json:"origin_calls"`
 	OriginPeak  int64 `json:"origin_peak"`
@@ -49,6 +56,12 @@ type row struct {
 	notes []string
 }
 
+// throughput is what a closed loop of so many goroutines did.
+type throughput struct {
+	Goroutines int     `json:"goroutines"`
+	PerSecond  float64 `json:"throughput_per_second"`
+}
+
 // tierName is what a cache tells of a tier; one that is not in memory names no eviction.
 type tierName struct {
 	Name     string `json:"name"`
@@ -59,7 +72,8 @@ type tierName struct {
 // context's cause.
 func measure(ctx context.Context, s *settings, w *workload, c *contender) (r row, err error) {
 	r = c.named
-	o := newOrigin(s.OriginLatency, s.ValueSize)
+	o := s.newOrigin()
+	defer o.close()
 	cache, err := c.open(o)
 	if err != nil {
 		return r, err
@@ -88,17 +102,17 @@ func measure(ctx context.Context, s *settings, w *workload, c *contender) (r row
 	nap, release := newNap()
 	defer release()
 	warm := s.reads(s.WarmupSeconds)
-	warmup := newTally(s.Slow)
-	openLoop(ctx, newPace(warm, s.Rate, nap), s.Concurrency, func(i int, due tier.Instant) {
-		_, key := w.key(i)
-		warmup.read(ctx, cache, key, due)
-	})
+	open := func(first, n int) *tally {
+		t := newTally(s.Slow)
+		t.mayFail = o.mayFail()
+		p := newPace(n, s.Rate, nap)
+		p.batch = w.batch
+		openLoop(ctx, p, s.Concurrency, func(i int, due tier.Instant) { t.do(ctx, cache, o, w, first+i, due) })
+		return t
+	}
+	warmup := open(0, warm)
 	o.mark()
-	t := newTally(s.Slow)
-	openLoop(ctx, newPace(s.reads(s.Seconds), s.Rate, nap), s.Concurrency, func(i int, due tier.Instant) {
-		_, key := w.key(warm + i)
-		t.read(ctx, cache, key, due)
-	})
+	t := open(warm, s.reads(s.Seconds))
 	r.OriginCalls, r.OriginPeak = o.calls.Load(), o.peak.Load()
 	r.noteShed(cache.Stats())
 	t.fill(&r)
@@ -106,7 +120,15 @@ func measure(ctx context.Context, s *settings, w *workload, c *contender) (r row
 		return r, err
 	}
 
-	r.Throughput, err = closedLoop(ctx, cache, w, s)
+	r.Throughput, err = closedLoop(ctx, cache, o, w, s, s.Concurrency)
+	for _, n := range s.Goroutines {
+		if err != nil {
+			break
+		}
+		more := throughput{Goroutines: n}
+		more.PerSecond, err = closedLoop(ctx, cache, o, w, s, n)
+		r.Goroutines = append(r.Goroutines, more)
+	}
 	if err := errors.Join(context.Cause(ctx), err); err != nil {
 		return r, err
 	}
@@ -143,6 +165,7 @@ func (r *row) noteFaults(ctx context.Context, c *contender, stats coordinator.St
 // tally adds up the reads of an open loop.
 type tally struct {
 	slowAbove time.Duration
+	mayFail   bool // reads that fail are counted, and end nothing
 
 	mu      sync.Mutex
 	latency *latency
@@ -151,11 +174,51 @@ type tally struct {
 	slow    int
 	behind  int // reads that began so late that this alone made them slow
 	oldest  time.Duration
+	failed  int
+	writes  int
+	deletes int
 	err     error // the first
 }
 
 func newTally(slowAbove time.Duration) *tally {
 	return &tally{slowAbove: slowAbove, latency: newLatency(), hits: make(map[string]int)}
+}
+
+// do does the i-th operation of the workload and adds it up.
+func (t *tally) do(ctx context.Context, cache *coordinator.Cache[string, []byte], o *origin, w *workload, i int, due tier.Instant) {
+	_, key := w.key(i)
+	op := w.op(i)
+	if op == opRead {
+		t.read(ctx, cache, key, due)
+		return
+	}
+	err := change(ctx, cache, o, op, key)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case err != nil:
+		if t.err == nil && ctx.Err() == nil {
+			t.err = err
+		}
+	case op == opWrite:
+		t.writes++
+	default:
+		t.deletes++
+	}
+}
+
+// change writes or deletes the key. What a tier could not be told is in the cache's
+// statistics, and tried again: the rest of it was done.
+func change(ctx context.Context, cache *coordinator.Cache[string, []byte], o *origin, op operation, key string) (err error) {
+	if op == opDelete {
+		err = cache.Delete(ctx, key)
+	} else {
+		err = cache.Set(ctx, key, o.value(key, tier.Now()))
+	}
+	if errors.As(err, new(*coordinator.WriteError)) {
+		return nil
+	}
+	return err
 }
 
 // read does one read and adds it up.
@@ -164,11 +227,20 @@ func (t *tally) read(ctx context.Context, cache *coordinator.Cache[string, []byt
 	result, err := cache.Lookup(ctx, key)
 	took := tier.Now().Sub(due)
 	var old time.Duration
-	if err == nil {
-		old, err = age(key, result.Value)
+	var wrong error
+	if err == nil && result.State != coordinator.Absent {
+		old, wrong = age(key, result.Value)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	switch {
+	case wrong != nil:
+		err = wrong
+	case err != nil && t.mayFail && ctx.Err() == nil:
+		t.failed++
+		t.add(took, late, "", 0)
+		return
+	}
 	if err != nil {
 		if t.err == nil && ctx.Err() == nil {
 			t.err = err
@@ -205,6 +277,7 @@ func (t *tally) fill(r *row) {
 	}
 	hits := r.Requests
 	r.Misses = t.misses
+	r.Failed, r.Writes, r.Deletes = t.failed, t.writes, t.deletes
 	r.Requests += t.misses
 	r.HitRatio = ratio(hits, r.Requests)
 	r.Latency = t.latency.percentiles()
@@ -223,9 +296,9 @@ func ratio(part, whole int) float64 {
 	return float64(part) / float64(whole)
 }
 
-// closedLoop returns how many reads a second the workers do when each begins its
-// next as soon as it has its last.
-func closedLoop(ctx context.Context, cache *coordinator.Cache[string, []byte], w *workload, s *settings) (float64, error) {
+// closedLoop returns how many reads (and writes) a second so many workers do when each
+// begins its next as soon as it has its last.
+func closedLoop(ctx context.Context, cache *coordinator.Cache[string, []byte], o *origin, w *workload, s *settings, workers int) (float64, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var stop atomic.Bool // read by all at each read, written once
@@ -233,17 +306,24 @@ func closedLoop(ctx context.Context, cache *coordinator.Cache[string, []byte], w
 	end := time.AfterFunc(seconds(s.ClosedSeconds), func() { stop.Store(true) })
 	defer end.Stop()
 
-	done := make([]int, s.Concurrency)
-	errs := make([]error, s.Concurrency)
+	done := make([]int, workers)
+	errs := make([]error, workers)
 	var working sync.WaitGroup
 	began := tier.Now()
-	for worker := range s.Concurrency {
+	mayFail := o.mayFail()
+	for worker := range workers {
 		working.Go(func() {
-			at := worker * (len(w.sequence) / s.Concurrency)
+			at := worker * (len(w.sequence) / workers)
 			n := 0
 			for !stop.Load() {
 				_, key := w.key(at + n)
-				if _, err := cache.Get(ctx, key); err != nil {
+				var err error
+				if op := w.op(at + n); op == opRead {
+					_, err = cache.Get(ctx, key)
+				} else {
+					err = change(ctx, cache, o, op, key)
+				}
+				if err != nil && (!mayFail || ctx.Err() != nil) {
 					errs[worker] = err
 					cancel()
 					break

@@ -36,7 +36,20 @@ type settings struct {
 	Memcached     []string      // HOST:PORT
 	Config        []string      // documents whose caches are compared in place of Combinations
 	Set           []string      // changes of the documents, PATH=VALUE
-	JSON          string        // file beside the table, or "-" for stdout instead of it
+
+	Workload       string        // of workloadNames
+	Trace          string        // file; in place of a workload
+	Burst          int           // reads of one key at once, of the burst workload
+	Writes         float64       // share of operations
+	Deletes        float64       // share of operations
+	Goroutines     []int         // of further closed loops
+	Origin         string        // of originNames, or a URL
+	OriginSigma    float64       // of log-normal
+	OriginCapacity int           // of limited
+	OriginFails    float64       // share of the open loop in which failing fails
+	StaleIfError   time.Duration // how long past fresh a value is served when its load fails
+
+	JSON string // file beside the table, or "-" for stdout instead of it
 }
 
 // register binds the settings to flags, with their defaults. The defaults make one
@@ -61,6 +74,17 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.IntVar(&s.L2Entries, "l2", 200, "capacity of l2 (ristretto), in entries")
 	f.IntVar(&s.Concurrency, "concurrency", 256, "reads under way at once, at most in the open loop, always in the closed one")
 	f.Uint64Var(&s.Seed, "seed", 1, "of the sequence of keys")
+	f.StringVar(&s.Workload, "workload", "zipf", "which keys are read: "+strings.Join(workloadNames, ", "))
+	f.StringVar(&s.Trace, "trace", "", "replay the requests of this trace `FILE` instead, at the rate; the formats are those of the command trace")
+	f.IntVar(&s.Burst, "burst", 50, "reads of one key that come at once, in the workload burst")
+	f.Float64Var(&s.Writes, "writes", 0, "share of the operations that write a key (default of mixed: 0.1)")
+	f.Float64Var(&s.Deletes, "deletes", 0, "share of the operations that delete a key (default of mixed: 0.02)")
+	f.IntSliceVar(&s.Goroutines, "goroutines", nil, "measure the closed loop with so many goroutines too, such as 1,4,64")
+	f.StringVar(&s.Origin, "origin", "fixed", "how the origin answers: "+strings.Join(originNames, ", ")+"; or the URL of a real one, with {key} where the key is")
+	f.Float64Var(&s.OriginSigma, "origin-sigma", 0.5, "spread of the log-normal origin: the deviation of its latency's logarithm")
+	f.IntVar(&s.OriginCapacity, "origin-capacity", 20, "how many loads the limited origin runs at once; it refuses more")
+	f.Float64Var(&s.OriginFails, "origin-fails", 0.2, "share of the open loop, in its middle, in which the failing origin fails")
+	f.DurationVar(&s.StaleIfError, "stale-if-error", 0, "how long past fresh a value is served when its load fails")
 	f.StringSliceVar(&s.Combinations, "combinations", []string{"l1", "l2", "l1+l2", "l1+l3", "l1+l2+l3"}, "tiers to compare")
 	f.StringSliceVar(&s.Policies, "policies", slices.Clone(policyNames), "refresh policies to compare")
 	f.StringVar(&s.Redis, "redis", "", "`URL` of a Redis to use as l3, such as redis://localhost:6379")
@@ -84,6 +108,7 @@ var documentsOwn = []struct{ flag, field string }{
 	{"policies", "refresh.policy"},
 	{"ttl", "lifetime.ttl"},
 	{"stale", "lifetime.stale_while_revalidate"},
+	{"stale-if-error", "lifetime.stale_if_error"},
 	{"beta", "refresh.beta"},
 	{"l1", "tiers.TIER.capacity"},
 	{"l2", "tiers.TIER.capacity"},
@@ -131,8 +156,23 @@ func (s *settings) complete(f *pflag.FlagSet) error {
 	if !f.Changed("slow") {
 		s.Slow = max(s.OriginLatency/2, time.Millisecond)
 	}
+	if s.Workload == "mixed" {
+		if !f.Changed("writes") {
+			s.Writes = 0.1
+		}
+		if !f.Changed("deletes") {
+			s.Deletes = 0.02
+		}
+	}
+	if s.Trace != "" {
+		for _, flag := range []string{"workload", "keys", "skew", "writes", "deletes", "burst"} {
+			if f.Changed(flag) {
+				return fmt.Errorf("--%s: with --trace the trace says this: leave the flag out", flag)
+			}
+		}
+	}
 	// An unset variable of a script is no wish for the default.
-	for flag, empty := range map[string]bool{"json": s.JSON == "", "redis": s.Redis == "", "memcached": len(s.Memcached) == 0} {
+	for flag, empty := range map[string]bool{"json": s.JSON == "", "trace": s.Trace == "", "origin": s.Origin == "", "redis": s.Redis == "", "memcached": len(s.Memcached) == 0} {
 		if f.Changed(flag) && empty {
 			return fmt.Errorf("--%s is empty: leave it out, or see --help for what it wants", flag)
 		}
@@ -171,6 +211,8 @@ func (s *settings) validate() error {
 		between("l1", s.L1Entries, 1, maxEntries),
 		between("l2", s.L2Entries, 1, maxEntries),
 		between("concurrency", s.Concurrency, 1, maxConcurrency),
+		s.validateWorkload(),
+		s.validateOrigin(),
 		s.validateReads(),
 		s.validateCombinations(),
 		s.validatePolicies(),

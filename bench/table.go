@@ -23,13 +23,13 @@ func (r *report) writeTable(w io.Writer, s *settings) error {
 func (r *report) writeHead(b *strings.Builder, s *settings) {
 	e := &r.Environment
 	fmt.Fprintf(b, "%s, %s, %d CPUs; seed %d\n", e.Go, e.System, e.CPUs, s.Seed)
-	fmt.Fprintf(b, "workload  zipf %v over %d keys, %d-byte values; %v reads/s for %vs after %vs of warm-up\n",
-		s.Skew, s.Keys, s.ValueSize, s.Rate, s.Seconds, s.WarmupSeconds)
+	fmt.Fprintf(b, "workload  %s, %d-byte values; %v reads/s for %vs after %vs of warm-up\n",
+		s.workloadLabel(e.Workload.Keys), s.ValueSize, s.Rate, s.Seconds, s.WarmupSeconds)
 	if r.ofDocuments() {
 		r.writeDocuments(b)
 		return
 	}
-	fmt.Fprintf(b, "cache     ttl %v; swr serves stale for %v more; xfetch beta %v; origin takes %v\n", s.TTL, s.Stale, s.Beta, s.OriginLatency)
+	fmt.Fprintf(b, "cache     ttl %v; swr serves stale for %v more; xfetch beta %v; origin %s\n", s.TTL, s.Stale, s.Beta, s.originLabel())
 	fmt.Fprintf(b, "tiers     l1 lru of %d entries; l2 ristretto of %d entries\n", s.L1Entries, s.L2Entries)
 	for _, l3 := range e.L3 {
 		fmt.Fprintf(b, "          l3 %s\n", l3)
@@ -39,7 +39,7 @@ func (r *report) writeHead(b *strings.Builder, s *settings) {
 
 // writeDocuments writes what the documents say of the caches.
 func (r *report) writeDocuments(b *strings.Builder) {
-	fmt.Fprintf(b, "origin    takes %v\n", time.Duration(r.Environment.Origin.Latency*float64(time.Second)))
+	fmt.Fprintf(b, "origin    %s\n", r.Environment.Origin.Does)
 	for _, d := range r.Environment.Config {
 		fmt.Fprintf(b, "caches    of %s\n", d.File)
 		for _, c := range d.Caches {
@@ -76,6 +76,16 @@ func (r *report) columns() []column {
 		column{"slow", 6, func(r *row) string { return fmt.Sprint(r.Slow) }},
 		column{"oldest", 8, func(r *row) string { return fmt.Sprintf("%.2fs", r.Oldest) }},
 	)
+	if r.Environment.Origin.Kind != "fixed" {
+		columns = append(columns, column{"failed", 7, func(r *row) string { return fmt.Sprint(r.Failed) }})
+	}
+	if len(r.Rows) > 0 {
+		for i, t := range r.Rows[0].Goroutines {
+			columns = append(columns, column{fmt.Sprintf("/s by %d", t.Goroutines), 10, func(r *row) string {
+				return fmt.Sprintf("%.0f", r.Goroutines[i].PerSecond)
+			}})
+		}
+	}
 	if !r.ofDocuments() {
 		columns = append(columns, column{"heap/entry", 11, func(r *row) string {
 			if r.HeapPerEntry > 0 {
@@ -185,6 +195,9 @@ func (r *report) writeKey(b *strings.Builder, s *settings) {
 	fmt.Fprintf(b, "  p50..p99.9        from when a read was meant to start (open loop at %v reads/s), so waits in line count; a read that does\n", s.Rate)
 	fmt.Fprintf(b, "                    nothing has p50 %s, p99 %s here: differences of that size are the machine's\n", short(r.Environment.Pace.P50), short(r.Environment.Pace.P99))
 	fmt.Fprintf(b, "  origin, peak      loads in the open loop, and the most at once; slow: reads over %v; oldest: age of the oldest value served\n", s.Slow)
+	if r.Environment.Origin.Kind != "fixed" {
+		fmt.Fprintf(b, "  failed            reads answered with an error, as the origin failed or refused; they are among the misses\n")
+	}
 	fmt.Fprintf(b, "  reads/s           closed loop: %d workers for %vs, each beginning its next read when it has its last\n", s.Concurrency, s.ClosedSeconds)
 	if !r.ofDocuments() {
 		fmt.Fprintf(b, "  heap/entry        of this process, for an entry (with key and value) that each in-memory tier holds\n")

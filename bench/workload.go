@@ -10,8 +10,20 @@ import (
 // workload is the reads that every row is given: the same keys in the same order.
 type workload struct {
 	keys     []string
-	sequence []uint32 // indexes of keys, in the order of the reads
+	sequence []uint32    // indexes of keys, in the order of the reads
+	ops      []operation // what is done, as long as sequence; nil: all are reads
+	batch    int         // so many come at one time; zero: one
+	note     string      // what readers of the report must know of it
 }
+
+// operation is what is done with a key.
+type operation uint8
+
+const (
+	opRead operation = iota
+	opWrite
+	opDelete
+)
 
 // closedSequence is the least length of the sequence: the closed loop goes round in
 // it, and should not come round soon.
@@ -42,4 +54,12 @@ func newWorkload(keys int, skew float64, n int, seed uint64) *workload {
 func (w *workload) key(i int) (uint32, string) {
 	k := w.sequence[i%len(w.sequence)]
 	return k, w.keys[k]
+}
+
+// op returns what the i-th does with its key.
+func (w *workload) op(i int) operation {
+	if w.ops == nil {
+		return opRead
+	}
+	return w.ops[i%len(w.ops)]
 }

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/terracecache/terrace/bench/internal/trace"
+)
+
+// workloadNames are the kinds of workloads, beside that of a trace.
+var workloadNames = []string{"zipf", "uniform", "scan", "burst", "hot-key", "shifting", "mixed"}
+
+const (
+	// hotShare is how many of a hot-key workload's reads are for one key.
+	hotShare = 0.5
+	// shifts is how often in the open loop popularity moves on, and shiftBy to how many
+	// keys further, as a share of all.
+	shifts, shiftBy = 5, 0.2
+)
+
+// newWorkload makes the workload of the settings, which are valid.
+func (s *settings) newWorkload() (*workload, error) {
+	n := s.reads(s.WarmupSeconds) + s.reads(s.Seconds)
+	if s.Trace != "" {
+		return traceWorkload(s.Trace, n, s.Seed)
+	}
+	skew := s.Skew
+	if s.Workload == "uniform" {
+		skew = 0
+	}
+	w := newWorkload(s.Keys, skew, n, s.Seed)
+	rnd := rand.New(rand.NewPCG(s.Seed, 2))
+	switch s.Workload {
+	case "scan":
+		for i := range w.sequence {
+			w.sequence[i] = uint32(i % s.Keys)
+		}
+	case "burst":
+		w.batch = s.Burst
+		for i := range w.sequence {
+			w.sequence[i] = w.sequence[i-i%s.Burst]
+		}
+	case "hot-key":
+		for i := range w.sequence {
+			if rnd.Float64() < hotShare {
+				w.sequence[i] = 0
+			}
+		}
+	case "shifting":
+		every := max(1, s.reads(s.Seconds)/shifts)
+		by := max(1, int(shiftBy*float64(s.Keys)))
+		for i := range w.sequence {
+			w.sequence[i] = uint32((int(w.sequence[i]) + i/every*by) % s.Keys)
+		}
+	}
+	if s.Writes > 0 || s.Deletes > 0 {
+		w.ops = make([]operation, len(w.sequence))
+		for i := range w.ops {
+			switch u := rnd.Float64(); {
+			case u < s.Writes:
+				w.ops[i] = opWrite
+			case u < s.Writes+s.Deletes:
+				w.ops[i] = opDelete
+			}
+		}
+	}
+	return w, nil
+}
+
+// traceWorkload is the beginning of a recorded trace, as many requests as are run, or
+// all, which are then gone through again and again. It is run at the bench's rate.
+func traceWorkload(name string, n int, seed uint64) (*workload, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("--trace: %w", err)
+	}
+	defer file.Close()
+	r, err := trace.NewReader(file, trace.Options{Name: name, Seed: seed})
+	if err != nil {
+		return nil, fmt.Errorf("--trace %s: %w", name, err)
+	}
+	defer r.Close()
+	w := new(workload)
+	indexes := make(map[uint64]uint32)
+	malformed := 0
+	var request trace.Request
+	for n = max(n, closedSequence); len(w.sequence) < n; {
+		err := r.Next(&request)
+		if errors.As(err, new(*trace.Malformed)) {
+			malformed++
+			continue
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--trace %s: %w", name, err)
+		}
+		k, known := indexes[request.Key]
+		if !known {
+			if len(w.keys) == maxKeys {
+				return nil, fmt.Errorf("--trace %s: more than %d keys", name, maxKeys)
+			}
+			k = uint32(len(w.keys))
+			indexes[request.Key] = k
+			w.keys = append(w.keys, fmt.Sprintf("key-%016x", request.Key))
+		}
+		w.sequence = append(w.sequence, k)
+		if request.Op != trace.Read && w.ops == nil {
+			w.ops = make([]operation, len(w.sequence)-1, n)
+		}
+		if w.ops != nil {
+			w.ops = append(w.ops, operationOf(request.Op))
+		}
+	}
+	if len(w.sequence) == 0 {
+		return nil, fmt.Errorf("--trace %s: no request in it", name)
+	}
+	if malformed > 0 {
+		w.note = fmt.Sprintf("%d lines or records of %s are malformed, and left out", malformed, name)
+	}
+	return w, nil
+}
+
+func operationOf(op trace.Op) operation {
+	switch op {
+	case trace.Write:
+		return opWrite
+	case trace.Delete:
+		return opDelete
+	default:
+		return opRead
+	}
+}
+
+// validateWorkload returns what is wrong with the workload that is asked for.
+func (s *settings) validateWorkload() error {
+	if !slices.Contains(workloadNames, s.Workload) {
+		return fmt.Errorf("--workload: there is no %q: want %s", s.Workload, strings.Join(workloadNames, ", "))
+	}
+	for _, err := range []error{
+		between("burst", s.Burst, 1, maxConcurrency),
+		between("writes", s.Writes, 0, 1),
+		between("deletes", s.Deletes, 0, 1),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	if s.Writes+s.Deletes >= 1 {
+		return fmt.Errorf("--writes %v and --deletes %v leave no reads", s.Writes, s.Deletes)
+	}
+	for i, n := range s.Goroutines {
+		if err := between("goroutines", n, 1, maxConcurrency); err != nil {
+			return err
+		}
+		if slices.Contains(s.Goroutines[:i], n) {
+			return fmt.Errorf("--goroutines: %d is named twice", n)
+		}
+	}
+	return nil
+}
+
+// workloadLabel tells people what is asked for.
+func (s *settings) workloadLabel(keys int) string {
+	label := fmt.Sprintf("zipf %v", s.Skew)
+	switch {
+	case s.Trace != "":
+		label = "trace " + s.Trace
+	case s.Workload == "uniform" || s.Workload == "scan":
+		label = s.Workload
+	case s.Workload == "burst":
+		label += fmt.Sprintf(", %d reads of a key at once,", s.Burst)
+	case s.Workload == "hot-key":
+		label += fmt.Sprintf(", %v %% for one key,", 100*hotShare)
+	case s.Workload == "shifting":
+		label += fmt.Sprintf(", shifting %d times by %v %% of the keys,", shifts, 100*shiftBy)
+	}
+	label += fmt.Sprintf(" over %d keys", keys)
+	if s.Writes > 0 || s.Deletes > 0 {
+		label += fmt.Sprintf(", %v %% writes, %v %% deletes", 100*s.Writes, 100*s.Deletes)
+	}
+	return label
+}
