@@ -149,22 +149,31 @@ func TestTraceWorkload(t *testing.T) {
 }
 
 func TestMixedWorkloadAndGoroutines(t *testing.T) {
-	args := append([]string{"--combinations", "l1,l1+l2", "--policies", "fixed,swr", "--workload", "mixed", "--goroutines", "1,3"}, quick...)
-	code, stdout, stderr := bench(t.Context(), append(args, "--json", "-")...)
-	if code != exitOK || stderr != "" {
-		t.Fatalf("exit code %d, stderr %q", code, stderr)
+	args := append([]string{"--combinations", "l1", "--policies", "swr", "--workload", "mixed", "--goroutines", "1,3"}, quick...)
+	stdout, rep := benchBoth(t, args...)
+	if r := rep.Rows[0]; r.Writes == 0 || r.Requests+r.Writes+r.Deletes != 200 || len(r.Goroutines) != 2 || r.Goroutines[1].Goroutines != 3 || !(r.Goroutines[0].PerSecond > 0) {
+		t.Errorf("got %+v", r)
 	}
-	for _, r := range reportOf(t, stdout).Rows {
-		if r.Writes == 0 || r.Requests+r.Writes+r.Deletes != 200 || len(r.Goroutines) != 2 || r.Goroutines[1].Goroutines != 3 || !(r.Goroutines[0].PerSecond > 0) {
-			t.Errorf("got %+v", r)
-		}
-	}
-	_, stdout, _ = bench(t.Context(), args...)
 	for _, want := range []string{"10 % writes, 2 % deletes", "/s by 1", "/s by 3"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("%q is missing in\n%s", want, stdout)
 		}
 	}
+}
+
+// benchBoth returns the table and the report of one run.
+func benchBoth(t *testing.T, args ...string) (table string, r report) {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "report.json")
+	code, table, stderr := bench(t.Context(), append(args, "--json", name)...)
+	if code != exitOK || stderr != "" {
+		t.Fatalf("%v: exit code %d, stderr %q", args, code, stderr)
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table, reportOf(t, string(text))
 }
 
 func TestWrongWorkloadsAndOrigins(t *testing.T) {
