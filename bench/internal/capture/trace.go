@@ -41,7 +41,9 @@ const opBits = 2
 // what was read is returned with a [*trace.Broken]; any other error comes alone. The
 // files lie in dir; empty: where the system has temporary files.
 func Record(ctx context.Context, r *trace.Reader, dir string, bad func(*trace.Malformed), tick func(int64)) (rec *Trace, err error) {
-	rec = &Trace{dir: dir, fields: r.Fields()}
+	if rec, err = newTrace(dir, r.Fields()); err != nil {
+		return nil, err
+	}
 	broken := (*trace.Broken)(nil)
 	defer func() {
 		if err != nil && !errors.As(err, &broken) {
@@ -49,19 +51,6 @@ func Record(ctx context.Context, r *trace.Reader, dir string, bad func(*trace.Ma
 			rec = nil
 		}
 	}()
-	if rec.keys, err = newColumn(dir); err != nil {
-		return rec, err
-	}
-	if rec.fields.Sizes || rec.fields.Ops {
-		if rec.sized, err = newColumn(dir); err != nil {
-			return rec, err
-		}
-	}
-	if rec.fields.Costs {
-		if rec.costs, err = newColumn(dir); err != nil {
-			return rec, err
-		}
-	}
 	var end error
 	var q trace.Request
 	for turns := 0; ; turns++ {
@@ -85,15 +74,46 @@ func Record(ctx context.Context, r *trace.Reader, dir string, bad func(*trace.Ma
 			return rec, err
 		}
 	}
-	for _, c := range []*column{rec.keys, rec.sized, rec.costs} {
+	if err := rec.flush(); err != nil {
+		return rec, err
+	}
+	return rec, end
+}
+
+// newTrace returns a recording of nothing yet.
+func newTrace(dir string, fields trace.Fields) (rec *Trace, err error) {
+	rec = &Trace{dir: dir, fields: fields}
+	defer func() {
+		if err != nil {
+			rec.Close()
+			rec = nil
+		}
+	}()
+	if rec.keys, err = newColumn(dir); err != nil {
+		return rec, err
+	}
+	if fields.Sizes || fields.Ops {
+		if rec.sized, err = newColumn(dir); err != nil {
+			return rec, err
+		}
+	}
+	if fields.Costs {
+		rec.costs, err = newColumn(dir)
+	}
+	return rec, err
+}
+
+// flush writes what was added last.
+func (r *Trace) flush() error {
+	for _, c := range []*column{r.keys, r.sized, r.costs} {
 		if c == nil {
 			continue
 		}
 		if err := c.flush(); err != nil {
-			return rec, err
+			return err
 		}
 	}
-	return rec, end
+	return nil
 }
 
 func (r *Trace) add(q *trace.Request) error {
