@@ -146,7 +146,7 @@ func (c *Cache[K, V]) takeLease(f *flight[K, V], seen sighting) (won bool, err e
 	if !h.beside {
 		h.mark = seen.version
 	}
-	if h.mark, won, err = c.putMark(f, h.beside, h.mark); !won || err != nil {
+	if h.mark, won, err = c.putMark(f, h.beside, h.mark, false); !won || err != nil {
 		return false, err
 	}
 	c.counts.leases.Add(1)
@@ -158,13 +158,17 @@ func (c *Cache[K, V]) takeLease(f *flight[K, V], seen sighting) (won bool, err e
 	return true, nil
 }
 
-// putMark puts a new mark in the place of what is there.
-func (c *Cache[K, V]) putMark(f *flight[K, V], beside bool, old tier.Version) (mark tier.Version, won bool, err error) {
+// putMark puts a new mark in the place of what is there, which is the flight's own if it
+// is to be renewed.
+func (c *Cache[K, V]) putMark(f *flight[K, V], beside bool, old tier.Version, renew bool) (mark tier.Version, won bool, err error) {
 	l := c.lessor
 	err = l.level.bounded(&f.work, func(ctx context.Context) (err error) {
-		if beside {
+		switch {
+		case beside:
 			mark, won, err = l.store.LeaseBeside(ctx, f.key, l.life, old)
-		} else {
+		case renew:
+			mark, won, err = l.store.Renew(ctx, f.key, c.hold(), old)
+		default:
 			mark, won, err = l.store.Lease(ctx, f.key, c.hold(), old)
 		}
 		return err
@@ -187,7 +191,7 @@ func (c *Cache[K, V]) renewLease(f *flight[K, V], h *held) {
 	var mark tier.Version
 	var won bool
 	err := guarded(func() (err error) {
-		mark, won, err = c.putMark(f, h.beside, old)
+		mark, won, err = c.putMark(f, h.beside, old, true)
 		return err
 	})
 	if err != nil {

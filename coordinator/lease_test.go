@@ -267,6 +267,95 @@ func TestC78AHolderEndsUnderTheNextOne(t *testing.T) {
 	})
 }
 
+// What a process could not tell the shared tier at first reaches it while another renews the
+// lease under which it loads what was there before. The renewals are no newer than the
+// load: they do not make the Delete one that was overtaken.
+func TestARenewedLeaseIsNoNewerThanItsLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLeased(t, 3, hourly, nil, nil)
+		var truth atomic.Value
+		truth.Store("old")
+		load := func(ctx context.Context, _ string) (string, error) {
+			v := truth.Load().(string)
+			return v, sleep(ctx, 2*leaseLife)
+		}
+		l.load.Store((*coordinator.Loader[string, string])(&load))
+		var first sync.WaitGroup
+		first.Go(func() { _, _ = l.caches[0].Get(t.Context(), "key") })
+		time.Sleep(leaseLife / 10)
+		truth.Store("new")
+		l.tiers[1].cut.Store(true)
+		if err := l.caches[1].Delete(t.Context(), "key"); err == nil {
+			t.Fatal("Delete: got no error, want that of the tier that was cut off")
+		}
+		time.Sleep(leaseLife / 2) // a renewal or two
+		l.tiers[1].cut.Store(false)
+		awaitReal(t, leaseLife, "the Delete has arrived", func() bool { return l.caches[1].Stats().Tiers[1].Pending == 0 })
+		first.Wait()
+		wantGet(t, l.caches[2], "key", "new")
+	})
+}
+
+// An Expire is the end of what was loaded before it in any process, whether the shared tier
+// held nothing then, the mark of a lease, or an entry, fresh or stale (W1).
+func TestExpireFencesOtherProcesses(t *testing.T) {
+	stale := policy.Lifetime{TTL: 10 * time.Second, StaleIfError: time.Hour}
+	for _, leases := range []bool{false, true} {
+		for _, held := range []string{"nothing", "a fresh entry", "a stale entry"} {
+			virtual(t, fmt.Sprintf("lease %v, %s", leases, held), func(t *testing.T) {
+				shared := storetest.NewMapBytes()
+				var truth atomic.Value
+				truth.Store("old")
+				var slow atomic.Bool
+				join := func() *coordinator.Cache[string, string] {
+					o := coordinator.Options[string, string]{
+						Tiers: []tier.Tier[string, string]{
+							memory[string]("l1"),
+							{Name: "l3", Store: tier.Encode[string, string](&undying{MapBytes: shared}, codec.JSON[string]())},
+						},
+						Lifetime: stale,
+						Load: func(ctx context.Context, _ string) (string, error) {
+							v := truth.Load().(string)
+							if slow.Load() {
+								return v, sleep(ctx, 200*time.Millisecond)
+							}
+							return v, nil
+						},
+					}
+					if leases {
+						o.Lease.Life = leaseLife
+					}
+					return newCache(t, o)
+				}
+				a, b, c := join(), join(), join()
+				if held != "nothing" {
+					wantGet(t, b, "key", "old")
+				}
+				if held == "a stale entry" {
+					time.Sleep(11 * time.Second)
+				}
+				slow.Store(true)
+				var loading sync.WaitGroup
+				loading.Go(func() {
+					if held == "a fresh entry" {
+						_, _ = a.GetOrLoad(t.Context(), "key", nil)
+						return
+					}
+					_, _ = a.Get(t.Context(), "key")
+				})
+				time.Sleep(100 * time.Millisecond)
+				truth.Store("new")
+				if err := b.Expire(t.Context(), "key"); err != nil {
+					t.Fatal(err)
+				}
+				slow.Store(false)
+				loading.Wait()
+				wantGet(t, c, "key", "new")
+			})
+		}
+	}
+}
+
 // A Delete or Set breaks the lease: who reads after it does not wait for the load from
 // before, which stores nothing.
 func TestLeaseIsBroken(t *testing.T) {

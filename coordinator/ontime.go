@@ -215,6 +215,15 @@ func (s *onTime[K, V]) Lease(ctx context.Context, key K, hold time.Duration, v t
 	return m.mark, m.won, err
 }
 
+// Renew implements [tier.Leaser].
+func (s *onTime[K, V]) Renew(ctx context.Context, key K, hold time.Duration, mark tier.Version) (tier.Version, bool, error) {
+	m, err := callOnTime(ctx, s, &key, func() (m marked, err error) {
+		m.mark, m.won, err = s.lease.Renew(ctx, key, hold, mark)
+		return m, err
+	})
+	return m.mark, m.won, err
+}
+
 // Release implements [tier.Leaser].
 func (s *onTime[K, V]) Release(ctx context.Context, key K, hold time.Duration, mark tier.Version) error {
 	return s.do(ctx, &key, func() error { return s.lease.Release(ctx, key, hold, mark) })

@@ -76,8 +76,7 @@ func (c *Cache[K, V]) Expire(ctx context.Context, key K) error {
 	})
 }
 
-// expireAt expires what one level holds. When a condition does not hold somebody has
-// written since, which is as good.
+// expireAt expires what one level holds.
 func (c *Cache[K, V]) expireAt(ctx context.Context, l *level[K, V], key K, now tier.Instant) error {
 	if w, _, ok := l.repeats.find(key); ok {
 		if w.entry != nil {
@@ -86,7 +85,10 @@ func (c *Cache[K, V]) expireAt(ctx context.Context, l *level[K, V], key K, now t
 		}
 		return nil
 	}
-	e, version, err := l.get(ctx, key)
+	if l.swap != nil {
+		return c.expireIn(ctx, l, key, now)
+	}
+	e, err := l.store.Get(ctx, key)
 	switch {
 	case errors.Is(err, tier.ErrUnreadable):
 		return c.apply(ctx, l, key, repeat[V]{}, now)
@@ -94,16 +96,39 @@ func (c *Cache[K, V]) expireAt(ctx context.Context, l *level[K, V], key K, now t
 		return err
 	}
 	e = c.expired(e, now)
-	ttl := l.remaining(e, now)
-	switch {
-	case ttl <= 0:
+	if l.remaining(e, now) <= 0 {
 		return c.apply(ctx, l, key, repeat[V]{}, now)
-	case l.swap != nil:
-		_, err = c.swapIn(ctx, l, key, e, version)
-		return err
-	default:
-		return l.store.Set(ctx, key, e, ttl)
 	}
+	return l.store.Set(ctx, key, e, l.remaining(e, now))
+}
+
+// expireIn expires what a level that writes on condition holds, and leaves another version
+// there also where there is nothing to expire: so no load that began before, in whatever
+// process, is stored after it (W1).
+func (c *Cache[K, V]) expireIn(ctx context.Context, l *level[K, V], key K, now tier.Instant) error {
+	for range 3 {
+		e, version, err := l.swap.GetVersion(ctx, key)
+		if err != nil && !errors.Is(err, tier.ErrUnreadable) {
+			return err
+		}
+		if e != nil && e.LoadedAt() > now {
+			return nil // it has been loaded since
+		}
+		if e != nil && e.FreshUntil() > now {
+			e = c.expired(e, now)
+		}
+		done := false
+		if e != nil && l.remaining(e, now) > 0 {
+			done, err = c.swapIn(ctx, l, key, e, version)
+		} else {
+			done, err = l.swap.BuryIf(ctx, key, c.hold(), version)
+		}
+		if done || err != nil {
+			return err
+		}
+	}
+	// Others write the key as fast as it can be read.
+	return l.swap.Bury(ctx, key, c.hold())
 }
 
 // expired returns the entry as one whose TTL ends at the instant. Absences have no

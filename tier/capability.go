@@ -140,6 +140,10 @@ type Leaser[K comparable] interface {
 	// version, and reports whether that was so. It stays for the time of hold at most.
 	Lease(ctx context.Context, key K, hold time.Duration, version Version) (mark Version, won bool, err error)
 
+	// Renew is Lease in the place of one's own mark. The new mark's Time is that of the
+	// old one: what is loaded under it is no newer.
+	Renew(ctx context.Context, key K, hold time.Duration, mark Version) (next Version, won bool, err error)
+
 	// Release leaves a tombstone for the time of hold in the place of the mark, if it is
 	// still there.
 	Release(ctx context.Context, key K, hold time.Duration, mark Version) error

@@ -211,29 +211,34 @@ func (s *Encoded[K, V]) Bury(ctx context.Context, key K, hold time.Duration) err
 
 // BuryIf implements [Swapper].
 func (s *Encoded[K, V]) BuryIf(ctx context.Context, key K, hold time.Duration, v Version) (bool, error) {
-	_, buried, err := s.swapMark(ctx, key, "", hold, v, false)
+	_, buried, err := s.swapMark(ctx, key, "", hold, v, noLease)
 	return buried, err
 }
 
 // Lease implements [Leaser].
 func (s *Encoded[K, V]) Lease(ctx context.Context, key K, hold time.Duration, v Version) (mark Version, won bool, err error) {
-	return s.swapMark(ctx, key, "", hold, v, true)
+	return s.swapMark(ctx, key, "", hold, v, leaseMark)
+}
+
+// Renew implements [Leaser].
+func (s *Encoded[K, V]) Renew(ctx context.Context, key K, hold time.Duration, mark Version) (next Version, won bool, err error) {
+	return s.swapMark(ctx, key, "", hold, mark, renewedMark)
 }
 
 // Release implements [Leaser].
 func (s *Encoded[K, V]) Release(ctx context.Context, key K, hold time.Duration, mark Version) error {
-	_, _, err := s.swapMark(ctx, key, "", hold, mark, false)
+	_, _, err := s.swapMark(ctx, key, "", hold, mark, noLease)
 	return err
 }
 
 // LeaseBeside implements [Leaser].
 func (s *Encoded[K, V]) LeaseBeside(ctx context.Context, key K, life time.Duration, mark Version) (next Version, won bool, err error) {
-	return s.swapMark(ctx, key, besideKey, life, mark, true)
+	return s.swapMark(ctx, key, besideKey, life, mark, leaseMark)
 }
 
 // ReleaseBeside implements [Leaser].
 func (s *Encoded[K, V]) ReleaseBeside(ctx context.Context, key K, mark Version) error {
-	_, _, err := s.swapMark(ctx, key, besideKey, 0, mark, false)
+	_, _, err := s.swapMark(ctx, key, besideKey, 0, mark, noLease)
 	return err
 }
 
@@ -241,8 +246,17 @@ func (s *Encoded[K, V]) ReleaseBeside(ctx context.Context, key K, mark Version) 
 // ends so: it is drawn at random.
 const besideKey = "\x00lease\xd5\x1f\x8c\xa9\x02\xe7\x3b\xf6"
 
+// markKind is what swapMark puts.
+type markKind uint8
+
+const (
+	noLease     markKind = iota // a tombstone
+	leaseMark                   // the mark of a lease
+	renewedMark                 // with the time of the one in whose place it comes
+)
+
 // swapMark puts a mark, or with a ttl of zero nothing, in the place of a version.
-func (s *Encoded[K, V]) swapMark(ctx context.Context, key K, beside string, ttl time.Duration, v Version, lease bool) (mark Version, won bool, err error) {
+func (s *Encoded[K, V]) swapMark(ctx context.Context, key K, beside string, ttl time.Duration, v Version, kind markKind) (mark Version, won bool, err error) {
 	if s.swap == nil {
 		return Version{}, false, errors.ErrUnsupported
 	}
@@ -251,7 +265,11 @@ func (s *Encoded[K, V]) swapMark(ctx context.Context, key K, beside string, ttl 
 		return Version{}, false, err
 	}
 	text += beside
-	b := s.mark(text, ttl, lease)
+	b := s.mark(text, ttl, kind != noLease)
+	if kind == renewedMark {
+		keepTime(b, v.bytes())
+		sealEnvelope(b, text)
+	}
 	if beside == "" {
 		s.own.note(text, b)
 	}

@@ -209,6 +209,14 @@ func headTime(head []byte, now clocks) (Instant, bool) {
 	return now.mono.Add(-time.Duration(now.wall - wall)), true
 }
 
+// keepTime gives an envelope the time that a head has, if it has one. It must be sealed
+// again.
+func keepTime(b, head []byte) {
+	if len(head) == HeadSize {
+		copy(b[8:HeadSize], head[8:])
+	}
+}
+
 func readTags(b []byte) ([]string, []byte, bool) {
 	n, size := binary.Uvarint(b)
 	// Each tag takes a byte at least, which bounds what a false count can allocate.

@@ -124,6 +124,9 @@ func (m *MapBytes) Keys() []string {
 func (m *MapBytes) Usage() tier.Usage {
 	m.server.mu.Lock()
 	defer m.server.mu.Unlock()
+	for key := range m.server.values {
+		m.server.get(key) // which removes it if its time is over
+	}
 	return tier.Usage{Entries: int64(len(m.server.values)), MaxEntries: -1, Cost: -1, MaxCost: -1}
 }
 
