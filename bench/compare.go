@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/terracecache/terrace/bench/internal/page"
 	"github.com/terracecache/terrace/coordinator"
 )
 
@@ -88,7 +89,7 @@ func compareCommand(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 // compare measures all rows and writes the report. When the context ends or
 // something fails in the middle it writes what is done, and returns an error.
 func compare(ctx context.Context, s *settings, stdout, stderr io.Writer) error {
-	out, err := openOutput(s.JSON, stdout)
+	out, err := openOutput(s.outputFiles, stdout)
 	if err != nil {
 		return err
 	}
@@ -113,7 +114,7 @@ func (r *report) measure(ctx context.Context, s *settings, groups []group, out *
 		return stopped
 	}
 	r.Environment.Complete = stopped == nil
-	if err := out.write(r.writeJSON, func(w io.Writer) error { return r.writeTable(w, s) }); err != nil {
+	if err := out.write(r.writeJSON, func(w io.Writer) error { return r.writeTable(w, s) }, func() *page.Report { return r.page(ctx, s) }); err != nil {
 		return failure{errors.Join(stopped, err)}
 	}
 	return stopped

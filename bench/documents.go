@@ -12,7 +12,7 @@ import (
 
 // compareDocuments is compare for the caches of documents.
 func compareDocuments(ctx context.Context, s *settings, stdin io.Reader, stdout, stderr io.Writer) error {
-	out, err := openOutput(s.JSON, stdout)
+	out, err := openOutput(s.outputFiles, stdout)
 	if err != nil {
 		return err
 	}

@@ -154,7 +154,7 @@ func fleetCommand(stdout, stderr io.Writer) *cobra.Command {
 
 // runFleet runs all scenarios and writes the report, or what of it was done.
 func runFleet(ctx context.Context, s *fleetSettings, stdout, stderr io.Writer) error {
-	out, err := openOutput(s.JSON, stdout)
+	out, err := openOutput(outputFiles{JSON: s.JSON}, stdout)
 	if err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func runFleet(ctx context.Context, s *fleetSettings, stdout, stderr io.Writer) e
 		return stopped
 	}
 	rep.Environment.Complete = stopped == nil
-	err = out.write(func(w io.Writer) error { return writeJSON(w, rep) }, func(w io.Writer) error { return rep.writeTable(w, s) })
+	err = out.write(func(w io.Writer) error { return writeJSON(w, rep) }, func(w io.Writer) error { return rep.writeTable(w, s) }, nil)
 	if err != nil {
 		return failure{errors.Join(stopped, err)}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/terracecache/terrace/bench/internal/lab"
+	"github.com/terracecache/terrace/bench/internal/page"
 )
 
 const jitterHelp = `Tells what jitter of the TTL does for keys that were filled together. All keys are filled
@@ -125,7 +126,7 @@ type jitterRow struct {
 
 // runJitter simulates each jitter and writes the report, or what of it was done.
 func runJitter(ctx context.Context, s *jitterSettings, stdout, stderr io.Writer) error {
-	out, err := openOutput(s.JSON, stdout)
+	out, err := openOutput(s.outputFiles, stdout)
 	if err != nil {
 		return err
 	}
@@ -136,7 +137,7 @@ func runJitter(ctx context.Context, s *jitterSettings, stdout, stderr io.Writer)
 	e.Keys, e.TTL, e.Cycles, e.Seeds = s.Keys, s.TTL.Seconds(), s.Cycles, s.Seeds
 	stopped := rep.run(ctx, s, stderr)
 	e.Complete = stopped == nil
-	return out.writeLab(len(rep.Rows), rep, rep.writeTable, stopped)
+	return out.writeLab(len(rep.Rows), rep, rep.writeTable, func() *page.Report { return rep.page(ctx) }, stopped)
 }
 
 // run adds all rows to the report.
@@ -166,20 +167,25 @@ func (r *jitterReport) run(ctx context.Context, s *jitterSettings, stderr io.Wri
 	return nil
 }
 
+// columns returns those of the table.
+func (r *jitterReport) columns() []columnOf[jitterRow] {
+	columns := []columnOf[jitterRow]{{"jitter", -8, func(r *jitterRow) string { return fmt.Sprint(r.Jitter) }}}
+	for cycle := range min(r.Environment.Cycles, 10) {
+		columns = append(columns, columnOf[jitterRow]{"cycle " + fmt.Sprint(cycle+1), 10, func(r *jitterRow) string {
+			return fmt.Sprintf("%.1f", r.Busiest[cycle])
+		}})
+	}
+	columns = append(columns, columnOf[jitterRow]{"average", 10, func(r *jitterRow) string { return fmt.Sprintf("%.2f", r.Average) }})
+	return columns
+}
+
 // writeTable writes the report for people.
 func (r *jitterReport) writeTable(w io.Writer) error {
 	var b bytes.Buffer
 	e := &r.Environment
 	fmt.Fprintf(&b, "%d keys filled at second 0, ttl %v, each asked for once a second; mean of %d seeds from %d\n\n",
 		e.Keys, seconds(e.TTL), e.Seeds, e.Seed)
-	columns := []columnOf[jitterRow]{{"jitter", -8, func(r *jitterRow) string { return fmt.Sprint(r.Jitter) }}}
-	for cycle := range min(e.Cycles, 10) {
-		columns = append(columns, columnOf[jitterRow]{"cycle " + fmt.Sprint(cycle+1), 10, func(r *jitterRow) string {
-			return fmt.Sprintf("%.1f", r.Busiest[cycle])
-		}})
-	}
-	columns = append(columns, columnOf[jitterRow]{"average", 10, func(r *jitterRow) string { return fmt.Sprintf("%.2f", r.Average) }})
-	writeColumns(&b, columns, r.Rows)
+	writeColumns(&b, r.columns(), r.Rows)
 	b.WriteString(`
 How to read it
   jitter   the share by which each entry's ttl varies at random, Lifetime.Jitter

@@ -7,26 +7,25 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/terracecache/terrace/bench/internal/page"
 )
 
 // labSettings are what all commands of the lab have.
 type labSettings struct {
+	outputFiles
 	Seed uint64
-	JSON string
 }
 
 // registerCommon binds them to flags.
 func (s *labSettings) registerCommon(f *pflag.FlagSet, seedOf string) {
 	f.Uint64Var(&s.Seed, "seed", 1, seedOf)
-	f.StringVar(&s.JSON, "json", "", "write the result as JSON to this `FILE` too; -: to stdout, instead of the table")
+	s.registerOutput(f)
 }
 
 // validateCommon returns what is wrong with them.
 func (s *labSettings) validateCommon(f *pflag.FlagSet) error {
-	if f.Changed("json") && s.JSON == "" {
-		return errors.New("--json is empty: give it a value, or leave it out")
-	}
-	return nil
+	return s.validateOutput(f)
 }
 
 // labEnvironment is what figures of the lab depend on beside a command's own settings.
@@ -53,11 +52,11 @@ func newLabEnvironment(s *labSettings) labEnvironment {
 
 // writeLab writes a report of the lab, if it has any rows, and returns the error that
 // its command ends with; stopped is the one that ended its run, if any.
-func (o *output) writeLab(rows int, report any, table func(io.Writer) error, stopped error) error {
+func (o *output) writeLab(rows int, report any, table func(io.Writer) error, html func() *page.Report, stopped error) error {
 	if rows == 0 {
 		return stopped
 	}
-	if err := o.write(func(w io.Writer) error { return writeJSON(w, report) }, table); err != nil {
+	if err := o.write(func(w io.Writer) error { return writeJSON(w, report) }, table, html); err != nil {
 		return failure{errors.Join(stopped, err)}
 	}
 	return stopped

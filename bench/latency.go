@@ -34,14 +34,18 @@ func (l *latency) quantile(q float64) time.Duration {
 // percentiles are a latency's figures in seconds.
 type percentiles struct {
 	P50  float64 `json:"p50"`
+	P90  float64 `json:"p90"`
 	P99  float64 `json:"p99"`
 	P999 float64 `json:"p999"`
+	Max  float64 `json:"max"`
 }
 
 func (l *latency) percentiles() percentiles {
 	return percentiles{
 		P50:  l.quantile(0.5).Seconds(),
+		P90:  l.quantile(0.9).Seconds(),
 		P99:  l.quantile(0.99).Seconds(),
 		P999: l.quantile(0.999).Seconds(),
+		Max:  l.quantile(1).Seconds(),
 	}
 }

@@ -24,6 +24,38 @@ type origin struct {
 	running atomic.Int64
 	peak    atomic.Int64
 	marked  atomic.Int64 // when the count began, as an Instant
+
+	interval time.Duration  // of over
+	over     []atomic.Int64 // calls in each interval since the mark
+}
+
+// intervals is into how many parts the calls of a row are counted.
+const intervals = 40
+
+// countOver counts calls in parts of the length too, from the next mark. It must be
+// called before any load.
+func (o *origin) countOver(length time.Duration) {
+	o.over = make([]atomic.Int64, intervals)
+	o.interval = max(1, length/intervals)
+}
+
+// callsOver returns the calls of each part.
+func (o *origin) callsOver() []int64 {
+	var calls []int64
+	for i := range o.over {
+		calls = append(calls, o.over[i].Load())
+	}
+	return calls
+}
+
+// count counts a call that begins.
+func (o *origin) count(began tier.Instant) {
+	o.calls.Add(1)
+	if marked := tier.Instant(o.marked.Load()); o.interval > 0 && marked > 0 {
+		if i := began.Sub(marked) / o.interval; i >= 0 && int(i) < len(o.over) {
+			o.over[i].Add(1)
+		}
+	}
 }
 
 // A value begins with a stamp: when its load began, as an Instant, and a sum of its
@@ -43,7 +75,7 @@ func newOrigin(latency time.Duration, valueSize int) *origin {
 // load is the cache's loader.
 func (o *origin) load(ctx context.Context, key string) ([]byte, error) {
 	began := tier.Now()
-	o.calls.Add(1)
+	o.count(began)
 	defer o.running.Add(-1)
 	running := o.running.Add(1)
 	if o.model != nil {
@@ -90,6 +122,9 @@ func age(key string, value []byte) (time.Duration, error) {
 func (o *origin) mark() {
 	o.marked.Store(int64(tier.Now()))
 	o.calls.Store(0)
+	for i := range o.over {
+		o.over[i].Store(0)
+	}
 	o.peak.Store(o.running.Load())
 }
 

@@ -6,31 +6,86 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/spf13/pflag"
+
+	"github.com/terracecache/terrace/bench/internal/page"
 )
 
-// output is where the report goes. A file is taken hold of before anything is
-// measured, so that one that cannot be written costs nobody a run, and appears whole
+// outputFiles are where a report goes beside the table, each empty if nowhere.
+type outputFiles struct {
+	JSON string // a file, or "-" for stdout instead of the table
+	HTML string // a file
+}
+
+// registerOutput binds them to flags.
+func (o *outputFiles) registerOutput(f *pflag.FlagSet) {
+	f.StringVar(&o.JSON, "json", "", "write the result as JSON to this `FILE` too; -: to stdout, instead of the table")
+	f.StringVar(&o.HTML, "html", "", "write the result as a page with charts to this `FILE` too, which needs no network")
+}
+
+// validateOutput returns what is wrong with them.
+func (o *outputFiles) validateOutput(f *pflag.FlagSet) error {
+	for flag, empty := range map[string]bool{"json": o.JSON == "", "html": o.HTML == ""} {
+		if f.Changed(flag) && empty {
+			return fmt.Errorf("--%s is empty: give it a value, or leave it out", flag)
+		}
+	}
+	if o.HTML == "-" {
+		return errors.New("--html -: a page does not go to stdout: want the name of a file")
+	}
+	return nil
+}
+
+// output is where the report goes. Files are taken hold of before anything is
+// measured, so that one that cannot be written costs nobody a run, and appear whole
 // or not at all.
 type output struct {
 	stdout io.Writer
-	json   bool
-	file   *os.File // nil: stdout
-	target string   // file becomes this; empty where it is written in place
+	table  bool // on stdout; else JSON
+	json   *outputFile
+	html   *outputFile
 }
 
-// openOutput makes the output for --json's argument; empty: the table on stdout.
-func openOutput(name string, stdout io.Writer) (*output, error) {
-	o := &output{stdout: stdout, json: name != ""}
-	if name == "" || name == "-" {
-		return o, nil
+// outputFile is one that a flag names. Nil is one that is not asked for.
+type outputFile struct {
+	flag   string
+	file   *os.File
+	target string // file becomes this; empty where it is written in place
+}
+
+// openOutput makes the output.
+func openOutput(files outputFiles, stdout io.Writer) (*output, error) {
+	o := &output{stdout: stdout, table: files.JSON != "-"}
+	var err error
+	if o.table {
+		if o.json, err = openOutputFile("--json", files.JSON); err != nil {
+			return nil, err
+		}
 	}
-	fail := func(err error) (*output, error) {
+	if o.html, err = openOutputFile("--html", files.HTML); err != nil {
+		o.discard()
+		return nil, err
+	}
+	if o.json != nil && o.html != nil && o.json.target != "" && o.json.target == o.html.target {
+		o.discard()
+		return nil, fmt.Errorf("--json and --html are the same file, %s", files.HTML)
+	}
+	return o, nil
+}
+
+func openOutputFile(flag, name string) (*outputFile, error) {
+	if name == "" {
+		return nil, nil
+	}
+	o := &outputFile{flag: flag}
+	fail := func(err error) (*outputFile, error) {
 		if path := (*os.PathError)(nil); errors.As(err, &path) {
 			err = path.Err // its path may be that of the temporary file
 		}
-		return nil, fmt.Errorf("--json: cannot write %s: %w", name, err)
+		return nil, fmt.Errorf("%s: cannot write %s: %w", flag, name, err)
 	}
-	target := name
+	target := filepath.Clean(name)
 	if real, err := filepath.EvalSymlinks(name); err == nil {
 		target = real
 	}
@@ -59,15 +114,30 @@ func openOutput(name string, stdout io.Writer) (*output, error) {
 	return o, nil
 }
 
-// write writes the report, in its forms for programs and for people, and ends the output.
-func (o *output) write(json, table func(io.Writer) error) error {
-	if o.json && o.file == nil {
-		return json(o.stdout)
+// write writes the report, in its forms for programs and for people, and ends the
+// output. html may be nil where there is no such flag.
+func (o *output) write(json, table func(io.Writer) error, html func() *page.Report) error {
+	first := table
+	if !o.table {
+		first = json
 	}
-	if err := table(o.stdout); err != nil || o.file == nil {
+	if err := first(o.stdout); err != nil {
 		return err
 	}
-	err := json(o.file)
+	if err := o.json.write(json); err != nil {
+		return err
+	}
+	if o.html == nil {
+		return nil
+	}
+	return o.html.write(html().WriteHTML)
+}
+
+func (o *outputFile) write(content func(io.Writer) error) error {
+	if o == nil {
+		return nil
+	}
+	err := content(o.file)
 	if closeErr := o.file.Close(); err == nil {
 		err = closeErr
 	}
@@ -75,7 +145,7 @@ func (o *output) write(json, table func(io.Writer) error) error {
 		err = os.Rename(o.file.Name(), o.target)
 	}
 	if err != nil {
-		return fmt.Errorf("--json: %w", err)
+		return fmt.Errorf("%s: %w", o.flag, err)
 	}
 	o.file = nil
 	return nil
@@ -83,7 +153,12 @@ func (o *output) write(json, table func(io.Writer) error) error {
 
 // discard removes what write has not completed.
 func (o *output) discard() {
-	if o.file == nil {
+	o.json.discard()
+	o.html.discard()
+}
+
+func (o *outputFile) discard() {
+	if o == nil || o.file == nil {
 		return
 	}
 	o.file.Close()

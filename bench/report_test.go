@@ -35,7 +35,7 @@ func keysOf(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
 
 var rowFields = []string{
 	"combination", "heap_bytes_per_entry", "hit_ratio", "hits", "latency_seconds", "misses", "oldest_seconds",
-	"origin_calls", "origin_peak", "policy", "requests", "slow", "throughput_per_second",
+	"origin_calls", "origin_calls_over", "origin_peak", "policy", "requests", "slow", "throughput_per_second",
 }
 
 func TestJSONOnStdoutIsAllThatIsThere(t *testing.T) {
@@ -66,7 +66,7 @@ func checkRow(t *testing.T, r map[string]any, requests float64) {
 		t.Errorf("fields: got %v, want %v", got, rowFields)
 	}
 	name := r["combination"].(string)
-	if got := keysOf(r["latency_seconds"].(map[string]any)); !slices.Equal(got, []string{"p50", "p99", "p999"}) {
+	if got := keysOf(r["latency_seconds"].(map[string]any)); !slices.Equal(got, []string{"max", "p50", "p90", "p99", "p999"}) {
 		t.Errorf("%s: latency_seconds has %v", name, got)
 	}
 	hits := r["hits"].(map[string]any)

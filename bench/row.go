@@ -43,6 +43,8 @@ type row struct {
 	// OriginCalls are the loads begun, OriginPeak the most that ran at once.
 	OriginCalls int64 `json:"origin_calls"`
 	OriginPeak  int64 `json:"origin_peak"`
+	// OriginOver are the loads begun in each of so many equal parts of the open loop.
+	OriginOver []int64 `json:"origin_calls_over"`
 	// Slow are the reads that took longer than the threshold.
 	Slow int `json:"slow"`
 	// Oldest is the greatest age of a value when a read returned it, counted from
@@ -74,6 +76,7 @@ func measure(ctx context.Context, s *settings, w *workload, c *contender) (r row
 	r = c.named
 	o := s.newOrigin()
 	defer o.close()
+	o.countOver(seconds(s.Seconds))
 	cache, err := c.open(o)
 	if err != nil {
 		return r, err
@@ -114,6 +117,7 @@ func measure(ctx context.Context, s *settings, w *workload, c *contender) (r row
 	o.mark()
 	t := open(warm, s.reads(s.Seconds))
 	r.OriginCalls, r.OriginPeak = o.calls.Load(), o.peak.Load()
+	r.OriginOver = o.callsOver()
 	r.noteShed(cache.Stats())
 	t.fill(&r)
 	if err := errors.Join(context.Cause(ctx), warmup.err, t.err); err != nil {

@@ -49,7 +49,7 @@ type settings struct {
 	OriginFails    float64       // share of the open loop in which failing fails
 	StaleIfError   time.Duration // how long past fresh a value is served when its load fails
 
-	JSON string // file beside the table, or "-" for stdout instead of it
+	outputFiles
 }
 
 // register binds the settings to flags, with their defaults. The defaults make one
@@ -89,7 +89,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringSliceVar(&s.Policies, "policies", slices.Clone(policyNames), "refresh policies to compare")
 	f.StringVar(&s.Redis, "redis", "", "`URL` of a Redis to use as l3, such as redis://localhost:6379")
 	f.StringSliceVar(&s.Memcached, "memcached", nil, "`HOST:PORT,…` of the memcached servers to use as l3")
-	f.StringVar(&s.JSON, "json", "", "write the result as JSON to this `FILE` too; -: to stdout, instead of the table")
+	s.registerOutput(f)
 }
 
 // registerConfig binds what names documents to flags.
@@ -171,8 +171,11 @@ func (s *settings) complete(f *pflag.FlagSet) error {
 			}
 		}
 	}
+	if err := s.validateOutput(f); err != nil {
+		return err
+	}
 	// An unset variable of a script is no wish for the default.
-	for flag, empty := range map[string]bool{"json": s.JSON == "", "trace": s.Trace == "", "origin": s.Origin == "", "redis": s.Redis == "", "memcached": len(s.Memcached) == 0} {
+	for flag, empty := range map[string]bool{"trace": s.Trace == "", "origin": s.Origin == "", "redis": s.Redis == "", "memcached": len(s.Memcached) == 0} {
 		if f.Changed(flag) && empty {
 			return fmt.Errorf("--%s is empty: leave it out, or see --help for what it wants", flag)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/terracecache/terrace/bench/internal/lab"
+	"github.com/terracecache/terrace/bench/internal/page"
 )
 
 const stampedeHelp = `Compares what protects an origin when a key that many read ends: strategies side by side,
@@ -147,7 +148,7 @@ func stampedeCommand(stdout, stderr io.Writer) *cobra.Command {
 // runStampede runs the published cases and the comparison, and writes the report, or
 // what of it was done.
 func runStampede(ctx context.Context, s *stampedeSettings, run lab.Comparison, stdout, stderr io.Writer) error {
-	out, err := openOutput(s.JSON, stdout)
+	out, err := openOutput(s.outputFiles, stdout)
 	if err != nil {
 		return err
 	}
@@ -155,7 +156,7 @@ func runStampede(ctx context.Context, s *stampedeSettings, run lab.Comparison, s
 	rep := newStampedeReport(s)
 	stopped := rep.run(ctx, s, run, stderr)
 	rep.Environment.Complete = stopped == nil
-	return out.writeLab(len(rep.Rows)+len(rep.Cases), rep, rep.writeTable, stopped)
+	return out.writeLab(len(rep.Rows)+len(rep.Cases), rep, rep.writeTable, func() *page.Report { return rep.page(ctx) }, stopped)
 }
 
 // casesTake is about how long the published cases take, in seconds.

@@ -87,7 +87,7 @@ func newStampedeReport(s *stampedeSettings) *stampedeReport {
 }
 
 func percentilesOf(r lab.Reads) percentiles {
-	return percentiles{P50: r.P50.Seconds(), P99: r.P99.Seconds(), P999: r.P999.Seconds()}
+	return percentiles{P50: r.P50.Seconds(), P90: r.P90.Seconds(), P99: r.P99.Seconds(), P999: r.P999.Seconds(), Max: r.Max.Seconds()}
 }
 
 func newCaseRow(o lab.CaseOutcome) caseRow {
@@ -151,41 +151,47 @@ func (r *stampedeReport) writeTable(w io.Writer) error {
 	return err
 }
 
+// stampedeColumns are those of the strategies' table.
+var stampedeColumns = []columnOf[stampedeRow]{
+	{"strategy", -14, func(r *stampedeRow) string { return r.Strategy }},
+	{"origin calls", 12, func(r *stampedeRow) string { return fmt.Sprint(r.OriginCalls) }},
+	{"peak", 6, func(r *stampedeRow) string { return fmt.Sprint(r.OriginPeak) }},
+	{"slow", 6, func(r *stampedeRow) string { return fmt.Sprint(r.Slow) }},
+	{"oldest", 8, func(r *stampedeRow) string { return fmt.Sprintf("%.2fs", r.Oldest) }},
+	{"failed", 7, func(r *stampedeRow) string { return fmt.Sprint(r.Failed) }},
+	{"p50", 8, func(r *stampedeRow) string { return short(r.Latency.P50) }},
+	{"p99", 8, func(r *stampedeRow) string { return short(r.Latency.P99) }},
+}
+
 func (r *stampedeReport) writeStrategies(w io.Writer) {
 	e := &r.Environment
 	fmt.Fprintf(w, "requests  %v/s for %vs on one key, %s; ttl %v, swr serves stale for %v more\n",
 		e.Rate, e.Seconds, e.Arrivals, seconds(e.TTL), seconds(e.Stale))
 	fmt.Fprintf(w, "origin    a query takes %v; %d at once\n\n", seconds(e.Latency), e.Capacity)
-	writeColumns(w, []columnOf[stampedeRow]{
-		{"strategy", -14, func(r *stampedeRow) string { return r.Strategy }},
-		{"origin calls", 12, func(r *stampedeRow) string { return fmt.Sprint(r.OriginCalls) }},
-		{"peak", 6, func(r *stampedeRow) string { return fmt.Sprint(r.OriginPeak) }},
-		{"slow", 6, func(r *stampedeRow) string { return fmt.Sprint(r.Slow) }},
-		{"oldest", 8, func(r *stampedeRow) string { return fmt.Sprintf("%.2fs", r.Oldest) }},
-		{"failed", 7, func(r *stampedeRow) string { return fmt.Sprint(r.Failed) }},
-		{"p50", 8, func(r *stampedeRow) string { return short(r.Latency.P50) }},
-		{"p99", 8, func(r *stampedeRow) string { return short(r.Latency.P99) }},
-	}, r.Rows)
+	writeColumns(w, stampedeColumns, r.Rows)
 	fmt.Fprintln(w)
+}
+
+// caseColumns are those of the published experiments' table.
+var caseColumns = []columnOf[caseRow]{
+	{"case", -19, func(r *caseRow) string { return r.Case }},
+	{"origin calls", 12, func(r *caseRow) string { return fmt.Sprint(r.OriginCalls) }},
+	{"published", 9, func(r *caseRow) string {
+		if r.Published == nil {
+			return "-"
+		}
+		return fmt.Sprint(*r.Published)
+	}},
+	{"peak", 5, func(r *caseRow) string { return fmt.Sprint(r.OriginPeak) }},
+	{"failed", 7, func(r *caseRow) string { return fmt.Sprint(r.Failed) }},
+	{"p50", 8, func(r *caseRow) string { return short(r.Latency.P50) }},
+	{"wall", 7, func(r *caseRow) string { return fmt.Sprintf("%.2fs", r.Wall) }},
+	{"", 1, func(r *caseRow) string { return " " + r.Does }},
 }
 
 func (r *stampedeReport) writeCases(w io.Writer) {
 	fmt.Fprintf(w, "Published experiments: the origin takes 200ms; a reader reads every %v or so\n\n", seconds(r.Environment.Pause))
-	writeColumns(w, []columnOf[caseRow]{
-		{"case", -19, func(r *caseRow) string { return r.Case }},
-		{"origin calls", 12, func(r *caseRow) string { return fmt.Sprint(r.OriginCalls) }},
-		{"published", 9, func(r *caseRow) string {
-			if r.Published == nil {
-				return "-"
-			}
-			return fmt.Sprint(*r.Published)
-		}},
-		{"peak", 5, func(r *caseRow) string { return fmt.Sprint(r.OriginPeak) }},
-		{"failed", 7, func(r *caseRow) string { return fmt.Sprint(r.Failed) }},
-		{"p50", 8, func(r *caseRow) string { return short(r.Latency.P50) }},
-		{"wall", 7, func(r *caseRow) string { return fmt.Sprintf("%.2fs", r.Wall) }},
-		{"", 1, func(r *caseRow) string { return " " + r.Does }},
-	}, r.Cases)
+	writeColumns(w, caseColumns, r.Cases)
 	fmt.Fprintln(w)
 	for _, s := range r.Spread {
 		fmt.Fprintf(w, "%d keys written at once with jitter %v: TTLs %.2fs to %.2fs; by tenths of %.0fs ± 10 %%: %s\n",

@@ -53,11 +53,7 @@ func (r *report) writeDocuments(b *strings.Builder) {
 func (r *report) ofDocuments() bool { return len(r.Environment.Config) > 0 }
 
 // column is one of the table's.
-type column struct {
-	name  string
-	width int // below zero: a text, to the left
-	cell  func(r *row) string
-}
+type column = columnOf[row]
 
 // columns returns the table's columns: what a row is, what it did, what it cost.
 func (r *report) columns() []column {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/terracecache/terrace/bench/internal/page"
 	"github.com/terracecache/terrace/bench/internal/replay"
 	"github.com/terracecache/terrace/bench/internal/trace"
 )
@@ -63,7 +64,7 @@ type traceSettings struct {
 	Tiers    []string // a combination each
 	Format   string   // of trace.Formats; empty: told by the file
 	Seed     uint64
-	JSON     string
+	outputFiles
 
 	files        []string
 	sizes        []traceSize
@@ -79,15 +80,18 @@ func (s *traceSettings) register(f *pflag.FlagSet) {
 	f.StringArrayVar(&s.Tiers, "tiers", nil, "a combination to replay, `NAME:SIZE[:POLICY],…`; may be repeated. Alone, it is all that is replayed")
 	f.StringVar(&s.Format, "format", "", "of the files (default: told by each)")
 	f.Uint64Var(&s.Seed, "seed", 0, "of the hash of keys that are text")
-	f.StringVar(&s.JSON, "json", "", "write the result as JSON to this `FILE` too; -: to stdout, instead of the table")
+	s.registerOutput(f)
 }
 
 // fromFlags completes the settings, and returns what is wrong with them.
 func (s *traceSettings) fromFlags(f *pflag.FlagSet, files []string) error {
-	for _, name := range []string{"policies", "sizes", "tiers", "format", "json"} {
+	for _, name := range []string{"policies", "sizes", "tiers", "format"} {
 		if flag := f.Lookup(name); flag.Changed && (flag.Value.String() == "" || flag.Value.String() == "[]") {
 			return fmt.Errorf("--%s is empty: give it a value, or leave it out", name)
 		}
+	}
+	if err := s.validateOutput(f); err != nil {
+		return err
 	}
 	if len(files) == 0 {
 		return errors.New("no trace: name files, or - for stdin, see --help")
@@ -190,7 +194,7 @@ func runTrace(ctx context.Context, s *traceSettings, stdin io.Reader, stdout, st
 	if err != nil {
 		return err
 	}
-	out, err := openOutput(s.JSON, stdout)
+	out, err := openOutput(s.outputFiles, stdout)
 	if err != nil {
 		return err
 	}
@@ -202,7 +206,7 @@ func runTrace(ctx context.Context, s *traceSettings, stdin io.Reader, stdout, st
 		return stopped
 	}
 	rep.Environment.Complete = stopped == nil
-	err = out.write(func(w io.Writer) error { return writeJSON(w, rep) }, rep.writeTable)
+	err = out.write(func(w io.Writer) error { return writeJSON(w, rep) }, rep.writeTable, func() *page.Report { return rep.page(ctx, s) })
 	if err != nil {
 		return failure{errors.Join(stopped, err)}
 	}

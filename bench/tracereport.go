@@ -274,11 +274,16 @@ func hundredth(share *float64) string {
 	return fmt.Sprintf("%.2f", 100**share)
 }
 
-// writeTraceRows writes the rows of one trace, without columns that have nothing.
-func writeTraceRows(b *strings.Builder, rows []*traceRow) {
-	columns := slices.DeleteFunc(slices.Clone(traceColumns), func(c traceColumn) bool {
+// usedTraceColumns returns the columns that have something.
+func usedTraceColumns(rows []*traceRow) []traceColumn {
+	return slices.DeleteFunc(slices.Clone(traceColumns), func(c traceColumn) bool {
 		return !slices.ContainsFunc(rows, func(r *traceRow) bool { return c.cell(r) != "-" })
 	})
+}
+
+// writeTraceRows writes the rows of one trace.
+func writeTraceRows(b *strings.Builder, rows []*traceRow) {
+	columns := usedTraceColumns(rows)
 	line := func(cell func(c traceColumn) string) {
 		var cells []string
 		for _, c := range columns {

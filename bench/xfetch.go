@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/terracecache/terrace/bench/internal/lab"
+	"github.com/terracecache/terrace/bench/internal/page"
 )
 
 const xfetchHelp = `Tells how likely one read starts a refresh under XFetch, so and so long before a value's
@@ -113,7 +114,7 @@ type xfetchRow struct {
 
 // runXFetch draws all rows and writes the report, or what of it was done.
 func runXFetch(ctx context.Context, s *xfetchSettings, stdout, stderr io.Writer) error {
-	out, err := openOutput(s.JSON, stdout)
+	out, err := openOutput(s.outputFiles, stdout)
 	if err != nil {
 		return err
 	}
@@ -124,7 +125,7 @@ func runXFetch(ctx context.Context, s *xfetchSettings, stdout, stderr io.Writer)
 	e.Delta, e.Beta, e.Draws = s.Delta.Seconds(), s.Beta, s.Draws
 	stopped := rep.run(ctx, s, stderr)
 	e.Complete = stopped == nil
-	return out.writeLab(len(rep.Rows), rep, rep.writeTable, stopped)
+	return out.writeLab(len(rep.Rows), rep, rep.writeTable, func() *page.Report { return rep.page(ctx) }, stopped)
 }
 
 // run adds all rows to the report.
@@ -146,16 +147,19 @@ func (r *xfetchReport) run(ctx context.Context, s *xfetchSettings, stderr io.Wri
 	return nil
 }
 
+// xfetchColumns are those of the table.
+var xfetchColumns = []columnOf[xfetchRow]{
+	{"before the end", -15, func(r *xfetchRow) string { return seconds(r.Before).String() }},
+	{"refresh %", 10, func(r *xfetchRow) string { return fmt.Sprintf("%.2f", 100*r.Share) }},
+	{"formula %", 10, func(r *xfetchRow) string { return fmt.Sprintf("%.2f", 100*r.Formula) }},
+}
+
 // writeTable writes the report for people.
 func (r *xfetchReport) writeTable(w io.Writer) error {
 	var b bytes.Buffer
 	e := &r.Environment
 	fmt.Fprintf(&b, "xfetch of beta %v; a load takes %v; %d reads a row; seed %d\n\n", e.Beta, seconds(e.Delta), e.Draws, e.Seed)
-	writeColumns(&b, []columnOf[xfetchRow]{
-		{"before the end", -15, func(r *xfetchRow) string { return seconds(r.Before).String() }},
-		{"refresh %", 10, func(r *xfetchRow) string { return fmt.Sprintf("%.2f", 100*r.Share) }},
-		{"formula %", 10, func(r *xfetchRow) string { return fmt.Sprintf("%.2f", 100*r.Formula) }},
-	}, r.Rows)
+	writeColumns(&b, xfetchColumns, r.Rows)
 	b.WriteString(`
 How to read it
   refresh %  share of the reads, so long before a value's end, that start a refresh: one read decides alone, by chance

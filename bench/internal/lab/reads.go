@@ -22,8 +22,8 @@ type Reads struct {
 	Slow int
 	// Oldest is the greatest age of a value when it was served, from when its query began.
 	Oldest time.Duration
-	// P50, P99 and P999 are how long reads took.
-	P50, P99, P999 time.Duration
+	// P50, P90, P99 and P999 are how long reads took, Max is the longest.
+	P50, P90, P99, P999, Max time.Duration
 }
 
 // tally adds up reads.
@@ -65,7 +65,7 @@ func (t *tally) sum() Reads {
 	if n := len(t.took); n > 0 {
 		slices.Sort(t.took)
 		at := func(permille int) time.Duration { return t.took[min(n*permille/1000, n-1)] }
-		t.reads.P50, t.reads.P99, t.reads.P999 = at(500), at(990), at(999)
+		t.reads.P50, t.reads.P90, t.reads.P99, t.reads.P999, t.reads.Max = at(500), at(900), at(990), at(999), t.took[n-1]
 	}
 	return t.reads
 }

@@ -1,0 +1,304 @@
+"use strict";
+// Draws the figures of the page from the JSON in it, in the colors of the medium: light or
+// dark on a screen, light on paper.
+(function () {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const print = matchMedia("print");
+  const narrow = 520; // pixels, below which labels are short of room
+  const paper = 660; // pixels of width that all paper has
+
+  // Ten hues that are told apart with any color vision, by Okabe and Ito and Tol, adjusted
+  // to a contrast of at least 3 to 1 with the ground.
+  const light = {
+    ink: "#1b2026", soft: "#57606a", line: "#d8dde3", ground: "#ffffff", bound: "#1b2026", miss: "#c3c9d0",
+    places: ["#1f6fb4", "#d0661b", "#138a6b", "#b0468f", "#8a7400", "#3a9fc4", "#c23b3b", "#6a51a3", "#5f6b2d", "#7a5230"],
+    rising: ["#8bbbe0", "#4f94cc", "#2470b3", "#174f86", "#0c2f55"],
+  };
+  const night = {
+    ink: "#e4e8ed", soft: "#9aa4b0", line: "#333a43", ground: "#14171b", bound: "#e4e8ed", miss: "#4b5460",
+    places: ["#5aa9e6", "#f0944d", "#3fc19c", "#dd84c0", "#cdb53f", "#86d3ee", "#ef7d7d", "#a993e0", "#a9b665", "#c79a72"],
+    rising: ["#2f5f8f", "#3f82bf", "#5fa6e0", "#9ccbf2", "#dbeeff"],
+  };
+  const symbols = ["circle", "rect", "triangle", "diamond", "roundRect", "pin"];
+
+  let palette = light;
+
+  function colorOf(c) {
+    if (c.tone === "rising") return palette.rising[c.place % palette.rising.length];
+    if (c.tone) return palette[c.tone];
+    return palette.places[c.place % palette.places.length];
+  }
+  function symbolOf(c) {
+    return c.tone === "bound" ? "circle" : symbols[c.place % symbols.length];
+  }
+
+  function trimmed(v, digits) {
+    return String(Number(v.toPrecision(digits)));
+  }
+  function scaled(v, digits, units) {
+    if (v === 0) return "0";
+    const [of, name] = units.find(([of]) => Math.abs(v) >= of * 0.9999) || units[units.length - 1];
+    return trimmed(v / of, digits) + " " + name;
+  }
+  // text writes a value in its unit, short for axes.
+  function text(v, unit, short) {
+    if (v === null || v === undefined || Number.isNaN(v)) return "–";
+    const digits = short ? 3 : 4;
+    switch (unit) {
+      case "share":
+        return (short ? trimmed(100 * v, 4) : (100 * v).toFixed(2)) + " %";
+      case "seconds":
+        return scaled(v, digits, [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]]);
+      case "bytes":
+        return scaled(v, digits, [[2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"], [1, "B"]]);
+      case "count":
+        if (short && Math.abs(v) >= 10000) return scaled(v, 3, [[1e9, "G"], [1e6, "M"], [1e3, "k"]]).replace(" ", "");
+        return (Math.round(v * 10) / 10).toLocaleString("en-US");
+    }
+    return trimmed(v, 6);
+  }
+
+  const positive = (v, log) => (log && !(v > 0) ? null : v);
+
+  function axis(a, extra, wide) {
+    const at = {
+      type: a.log ? "log" : "value",
+      name: a.name,
+      nameLocation: "middle",
+      nameTextStyle: { color: palette.soft, fontSize: 12 },
+      axisLabel: { color: palette.soft, fontSize: 12, hideOverlap: true, formatter: (v) => text(v, a.unit, true) },
+      axisLine: { show: true, lineStyle: { color: palette.line } },
+      axisTick: { show: false },
+      splitLine: { lineStyle: { color: palette.line, opacity: 0.7 } },
+      splitNumber: wide ? 5 : 3,
+      axisPointer: { label: { formatter: (p) => text(p.value, a.unit) } },
+    };
+    if (extra.ticks) {
+      at.axisLabel.customValues = extra.ticks;
+      at.axisTick.customValues = extra.ticks;
+    }
+    if (a.least !== null) at.min = a.least;
+    if (a.most !== null) at.max = a.most;
+    return Object.assign(at, extra);
+  }
+
+  // bounds are the powers of ten around what is shown, as a logarithmic axis begins with 1
+  // otherwise.
+  function logBounds(a, values) {
+    if (!a.log || a.least !== null) return {};
+    const shown = values.filter((v) => v > 0);
+    if (!shown.length) return {};
+    const round = (v, to) => {
+      const power = 10 ** Math.floor(Math.log10(v) + 1e-9);
+      const steps = [1, 2, 5, 10].map((s) => s * power);
+      return to < 0 ? steps.filter((s) => s <= v * 1.0001).pop() : steps.find((s) => s >= v * 0.9999);
+    };
+    let least = round(Math.min(...shown), -1);
+    let most = round(Math.max(...shown), 1);
+    if (least === most) [least, most] = [least / 2, most * 2];
+    return { min: least, max: most, ticks: ticks(least, most) };
+  }
+
+  // ticks are 1, 2 and 5 of each power of ten where there are few powers.
+  function ticks(least, most) {
+    if (most / least > 200) return undefined;
+    const all = [];
+    for (let power = 10 ** Math.floor(Math.log10(least) + 1e-9); power <= most; power *= 10) {
+      all.push(...[1, 2, 5].map((s) => s * power).filter((v) => v >= least * 0.999 && v <= most * 1.001));
+    }
+    return all;
+  }
+
+  function marks(f, along) {
+    if (!f.marks.length) return undefined;
+    return {
+      silent: true, symbol: "none", animation: false,
+      lineStyle: { color: palette.ink, type: "dashed", width: 1 },
+      label: { color: palette.ink, fontSize: 11, formatter: (p) => p.name, position: along === "xAxis" ? "start" : "insideEndTop" },
+      data: f.marks.map((m) => ({ name: m.name, [along]: m.at })),
+    };
+  }
+
+  const base = (f, wide) => ({
+    animation: false,
+    textStyle: { color: palette.ink, fontFamily: "inherit" },
+    tooltip: {
+      trigger: "axis", confine: true, transitionDuration: 0,
+      backgroundColor: palette.ground, borderColor: palette.line,
+      textStyle: { color: palette.ink, fontSize: 12 },
+      valueFormatter: (v) => text(Array.isArray(v) ? v[0] : v, f.y.unit),
+    },
+    grid: { left: 8, right: wide ? 28 : 20, top: f.marks.length ? 24 : 10, bottom: 26, containLabel: true },
+  });
+
+  function categoryAxis(f, width) {
+    return {
+      type: "category", inverse: true, data: f.categories,
+      axisLabel: { color: palette.ink, fontSize: 12, interval: 0, width: Math.min(260, width * 0.36), overflow: "break", lineHeight: 13 },
+      axisLine: { lineStyle: { color: palette.line } }, axisTick: { show: false },
+    };
+  }
+
+  function bars(f, shown, width, wide) {
+    const stacked = f.kind === "stack";
+    const values = f.series.flatMap((s) => s.values || []);
+    const x = axis(f.y, Object.assign({ nameGap: 28 }, logBounds(f.y, values)), wide);
+    const mark = Math.max(...f.marks.map((m) => m.at));
+    if (!f.y.log && mark > Math.max(...values)) x.max = mark * 1.05; // an axis ends with its data otherwise
+    return Object.assign(base(f, wide), {
+      xAxis: x,
+      yAxis: categoryAxis(f, width),
+      series: f.series.filter(shown).map((s, i) => ({
+        type: "bar", name: s.name, stack: stacked ? "all" : undefined,
+        barMaxWidth: stacked || f.series.length === 1 ? 18 : 12, barCategoryGap: "28%", barGap: "10%",
+        itemStyle: { color: f.colors ? undefined : colorOf(s.color) },
+        label: stacked ? undefined : { show: true, position: "right", color: palette.soft, fontSize: 11, formatter: (p) => text(p.value, f.y.unit, true) },
+        emphasis: { disabled: true },
+        markLine: i === 0 ? marks(f, "xAxis") : undefined,
+        data: s.values.map((v, c) => (f.colors ? { value: positive(v, f.y.log), itemStyle: { color: colorOf(f.colors[c]) } } : positive(v, f.y.log))),
+      })),
+    });
+  }
+
+  function dots(f, shown, width, wide) {
+    const values = f.series.flatMap((s) => s.values || []);
+    const visible = f.series.filter(shown);
+    const ranges = f.categories.map((_, c) => visible.map((s) => s.values[c]).filter((v) => v > 0 || (v === 0 && !f.y.log)));
+    const option = Object.assign(base(f, wide), {
+      xAxis: axis(f.y, Object.assign({ nameGap: 28 }, logBounds(f.y, values)), wide),
+      yAxis: Object.assign(categoryAxis(f, width), { axisPointer: { type: "shadow" } }),
+      series: ranges.filter((r) => r.length > 1).map((r, n) => ({
+        type: "line", silent: true, symbol: "none", z: 1, tooltip: { show: false },
+        lineStyle: { color: palette.line, width: 3 },
+        data: [[Math.min(...r), ranges.indexOf(r)], [Math.max(...r), ranges.indexOf(r)]],
+      })),
+    });
+    option.tooltip.trigger = "item";
+    option.tooltip.formatter = undefined;
+    visible.forEach((s, i) => option.series.push({
+      type: "scatter", name: s.name, symbol: symbolOf(s.color), symbolSize: 10, z: 3,
+      itemStyle: { color: colorOf(s.color), borderColor: palette.ground, borderWidth: 1 },
+      emphasis: { disabled: true }, encode: { x: 0, y: 1, tooltip: [0] },
+      markLine: i === 0 ? marks(f, "xAxis") : undefined,
+      data: s.values.map((v, c) => ({ name: f.categories[c], value: [positive(v, f.y.log), c] })).filter((p) => p.value[0] !== null),
+    }));
+    return option;
+  }
+
+  function lines(f, shown, width, wide) {
+    const xs = f.series.flatMap((s) => (s.points || []).map((p) => p[0]));
+    const ys = f.series.flatMap((s) => (s.points || []).map((p) => p[1]));
+    const x = axis(f.x, Object.assign({ nameGap: 28 }, logBounds(f.x, xs)), wide);
+    if (!f.x.log && f.x.least === null) x.max = "dataMax";
+    x.splitLine = { show: f.x.log, lineStyle: { color: palette.line, opacity: 0.5 } };
+    const y = axis(f.y, logBounds(f.y, ys), true);
+    y.nameLocation = "end";
+    y.nameTextStyle = { color: palette.soft, fontSize: 12, align: "left", padding: [0, 0, 0, -30] };
+    const option = Object.assign(base(f, wide), { xAxis: x, yAxis: y });
+    option.grid.top = 30;
+    option.tooltip.valueFormatter = (v) => text(Array.isArray(v) ? v[1] : v, f.y.unit);
+    option.series = f.series.filter(shown).map((s, i) => {
+      const points = s.points || [];
+      const few = points.length <= 40 && !s.step;
+      const bound = s.color.tone === "bound";
+      return {
+        type: s.loose ? "scatter" : "line", name: s.name, step: s.step ? "end" : false,
+        symbol: symbolOf(s.color), symbolSize: few ? 7 : 4, showSymbol: few, showAllSymbol: true,
+        itemStyle: { color: colorOf(s.color) },
+        lineStyle: { color: colorOf(s.color), width: bound ? 2.5 : 2, type: bound ? [6, 4] : "solid" },
+        emphasis: { disabled: true }, z: bound ? 5 : 3,
+        markLine: i === 0 ? marks(f, "yAxis") : undefined,
+        data: points.map((p) => [positive(p[0], f.x.log), positive(p[1], f.y.log)]),
+      };
+    });
+    return option;
+  }
+
+  function height(f, width) {
+    if (f.kind === "lines") return Math.max(260, Math.min(380, width * 0.5));
+    const each = f.kind === "bars" ? Math.max(28, f.series.length * 15 + 10) : 28;
+    const breaks = width < narrow ? 1.25 : 1;
+    return Math.max(120, Math.round(f.categories.length * each * breaks) + (f.marks.length ? 82 : 68));
+  }
+
+  const namespace = "http://www.w3.org/2000/svg";
+  // swatch shows the color and the symbol of a series.
+  function swatch(f, s) {
+    const svg = document.createElementNS(namespace, "svg");
+    svg.setAttribute("width", "14");
+    svg.setAttribute("height", "12");
+    svg.setAttribute("aria-hidden", "true");
+    const add = (name, attributes) => {
+      const e = document.createElementNS(namespace, name);
+      for (const [k, v] of Object.entries(attributes)) e.setAttribute(k, v);
+      svg.append(e);
+    };
+    const fill = colorOf(s.color);
+    if (f.kind === "lines" && !s.loose) {
+      add("line", { x1: 0, y1: 6, x2: 14, y2: 6, stroke: fill, "stroke-width": 2, "stroke-dasharray": s.color.tone === "bound" ? "4 2" : "none" });
+    }
+    const symbol = f.kind === "bars" || f.kind === "stack" ? "rect" : symbolOf(s.color);
+    if (symbol === "circle") add("circle", { cx: 7, cy: 6, r: 4, fill });
+    else if (symbol === "triangle") add("path", { d: "M7 1.5 L11.5 10 L2.5 10 Z", fill });
+    else if (symbol === "diamond") add("path", { d: "M7 1 L12 6 L7 11 L2 6 Z", fill });
+    else add("rect", { x: 3, y: 2, width: 8, height: 8, rx: symbol === "roundRect" ? 2.5 : 0, fill });
+    return svg;
+  }
+
+  const charts = [...document.querySelectorAll(".chart")].map((element) => {
+    const f = data[Number(element.dataset.figure)];
+    const legend = element.previousElementSibling;
+    const hidden = new Set();
+    const chart = { element };
+    let drawn = null;
+
+    if (f.series.length > 1) {
+      for (const s of f.series) {
+        const button = document.createElement("button");
+        button.type = "button";
+        button.setAttribute("aria-pressed", "true");
+        button.title = "Show or hide";
+        button.append(document.createElement("span"), s.name);
+        button.addEventListener("click", () => {
+          if (!hidden.delete(s)) hidden.add(s);
+          button.setAttribute("aria-pressed", String(!hidden.has(s)));
+          chart.draw();
+        });
+        legend.append(button);
+      }
+    }
+
+    chart.draw = function (width) {
+      width = width || element.clientWidth;
+      if (!width) return;
+      const wide = width >= narrow;
+      element.style.height = height(f, width) + "px";
+      if (!drawn) drawn = echarts.init(element, null, { renderer: "svg", width, height: height(f, width) });
+      else drawn.resize({ width, height: height(f, width) });
+      const shown = (s) => !hidden.has(s);
+      const option = f.kind === "lines" ? lines(f, shown, width, wide) : f.kind === "dots" ? dots(f, shown, width, wide) : bars(f, shown, width, wide);
+      drawn.setOption(option, { notMerge: true });
+      legend.querySelectorAll("button").forEach((b, i) => b.firstChild.replaceWith(swatch(f, f.series[i])));
+    };
+    return chart;
+  });
+
+  function drawAll(onPaper) {
+    palette = dark.matches && !onPaper ? night : light;
+    for (const c of charts) c.draw(onPaper ? paper : 0);
+  }
+  const medium = () => drawAll(print.matches);
+
+  dark.addEventListener("change", medium);
+  print.addEventListener("change", medium);
+  addEventListener("beforeprint", () => drawAll(true));
+  addEventListener("afterprint", () => drawAll(false));
+  let width = innerWidth;
+  addEventListener("resize", () => {
+    if (innerWidth === width) return; // a phone's bars come and go
+    width = innerWidth;
+    medium();
+  });
+  medium();
+})();
