@@ -1,0 +1,249 @@
+package page_test
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// browserNames are what Chromium is called.
+var browserNames = []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"}
+
+// browser starts a real Chromium, which ends with the test and tells what happens in it.
+func browser(t *testing.T, listen func(event any)) context.Context {
+	t.Helper()
+	path := os.Getenv("CHROMIUM")
+	for _, name := range browserNames {
+		if found, err := exec.LookPath(name); path == "" && err == nil {
+			path = found
+		}
+	}
+	if path == "" {
+		t.Fatalf("there is no Chromium: install it (Debian: apt-get install chromium), or name it in CHROMIUM")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()),
+		chromedp.NoSandbox, // which Chromium cannot have as root; it opens a file of ours alone
+	)...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx, chromedp.WithListener(listen))
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// faults are what a page must not do: complain, throw, or ask for more than its file.
+type faults struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (f *faults) listen(event any) {
+	text := ""
+	switch e := event.(type) {
+	case *runtime.EventConsoleAPICalled:
+		text = fmt.Sprintf("console.%s", e.Type)
+		for _, a := range e.Args {
+			text += fmt.Sprintf(" %s %s", a.Value, a.Description)
+		}
+	case *runtime.EventExceptionThrown:
+		text = "exception: " + e.ExceptionDetails.Text
+		if e.ExceptionDetails.Exception != nil {
+			text += " " + e.ExceptionDetails.Exception.Description
+		}
+	case *log.EventEntryAdded:
+		text = fmt.Sprintf("%s: %s", e.Entry.Level, e.Entry.Text)
+	case *network.EventRequestWillBeSent:
+		if u := e.Request.URL; !strings.HasPrefix(u, "file://") && !strings.HasPrefix(u, "data:") {
+			text = "asks the network for " + u
+		}
+	}
+	if text != "" {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.all = append(f.all, text)
+	}
+}
+
+// take returns what there was since the last take.
+func (f *faults) take() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := f.all
+	f.all = nil
+	return all
+}
+
+// seen is one of the page's charts, as the browser shows it.
+type seen struct {
+	Name    string
+	Shapes  int     // that are drawn
+	Width   float64 // of the drawing
+	Rows    int     // of its table
+	Buttons int
+	Color   string // of the text in it
+}
+
+const lookAtCharts = `[...document.querySelectorAll("figure")].map((f) => {
+	const svg = f.querySelector(".chart svg");
+	return {
+		Name: f.querySelector("h3").textContent,
+		Shapes: svg ? [...svg.querySelectorAll("path")].filter((p) => p.getBBox().width > 0 || p.getBBox().height > 0).length : 0,
+		Width: svg ? svg.getBoundingClientRect().width : 0,
+		Rows: f.querySelectorAll("tbody tr").length,
+		Buttons: f.querySelectorAll("button").length,
+		Color: svg ? svg.querySelector("text").getAttribute("fill") || "" : "",
+	};
+})`
+
+// clickAll clicks everything that can be clicked, waits until the page has drawn, and
+// returns how many there were.
+const clickAll = `(async () => {
+	const all = [...document.querySelectorAll("button, summary, a")];
+	for (const e of all) e.click();
+	await new Promise((done) => requestAnimationFrame(done));
+	return all.length;
+})()`
+
+func do(ctx context.Context, t *testing.T, what string, action chromedp.Action[chromedp.Void]) {
+	t.Helper()
+	if err := chromedp.Do(ctx, action); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// evaluate runs a script in the page, and waits for what it promises.
+func evaluate[T any](ctx context.Context, t *testing.T, script string) T {
+	t.Helper()
+	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
+	if err != nil {
+		t.Fatalf("%s: %v", script, err)
+	}
+	return v
+}
+
+func TestPageInABrowser(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "report.html")
+	f, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sample().WriteHTML(f); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	address := (&url.URL{Scheme: "file", Path: file}).String()
+	var wrong faults
+	ctx := browser(t, wrong.listen)
+	do(ctx, t, "start", chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+		_, err := cdp.Call(ctx, tab, network.Enable, network.EnableParams{})
+		if err == nil {
+			_, err = cdp.Call(ctx, tab, log.Enable, cdp.Empty{})
+		}
+		return err
+	}))
+	// Were nothing listened to, nothing would be wrong.
+	evaluate[bool](ctx, t, `console.info("heard"), fetch("http://127.0.0.1:1/").catch(() => {}).then(() => true)`)
+	if heard := strings.Join(wrong.take(), "\n"); !strings.Contains(heard, "heard") || !strings.Contains(heard, "asks the network") {
+		t.Fatalf("the browser's console and requests are not heard: %q", heard)
+	}
+
+	colors := make(map[string]string) // of the charts' text, by medium
+	for _, medium := range []struct {
+		name, media, scheme string
+		width, height       int64
+		mobile              bool
+	}{
+		{"desktop", "", "light", 1280, 800, false},
+		{"dark", "", "dark", 1280, 800, false},
+		{"phone", "", "light", 390, 844, true},
+		{"paper", "print", "dark", 794, 1123, false},
+	} {
+		t.Run(medium.name, func(t *testing.T) {
+			do(ctx, t, "emulate", chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+				_, err := cdp.Call(ctx, tab, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
+					Width: medium.width, Height: medium.height, DeviceScaleFactor: 1, Mobile: medium.mobile,
+				})
+				if err == nil {
+					_, err = cdp.Call(ctx, tab, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+						Media: medium.media, Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: medium.scheme}},
+					})
+				}
+				return err
+			}))
+			do(ctx, t, "open", chromedp.Navigate(address))
+			charts := evaluate[[]seen](ctx, t, lookAtCharts)
+			wide, inner := evaluate[float64](ctx, t, `document.scrollingElement.scrollWidth`), evaluate[float64](ctx, t, `innerWidth`)
+			if wide > inner || inner > float64(medium.width) {
+				t.Errorf("the page is %v wide in a window of %v", wide, inner)
+			}
+			if want := len(sample().Sections[0].Figures) + 1; len(charts) != want {
+				t.Fatalf("got %d charts, want %d", len(charts), want)
+			}
+			for _, c := range charts {
+				if c.Shapes < 4 || c.Width < 100 || c.Width > float64(medium.width) {
+					t.Errorf("%s: nothing is seen: %+v", c.Name, c)
+				}
+				if c.Rows < 2 {
+					t.Errorf("%s has no table: %+v", c.Name, c)
+				}
+				colors[medium.name] = c.Color
+			}
+
+			before := evaluate[[]seen](ctx, t, lookAtCharts)
+			clicked := evaluate[int](ctx, t, clickAll)
+			closed := evaluate[int](ctx, t, `document.querySelectorAll("details:not([open])").length`)
+			after := evaluate[[]seen](ctx, t, lookAtCharts)
+			buttons := 0
+			for i, c := range before {
+				buttons += c.Buttons
+				if c.Buttons > 0 && after[i].Shapes >= c.Shapes {
+					t.Errorf("%s: with all series hidden %d shapes are drawn, of %d", c.Name, after[i].Shapes, c.Shapes)
+				}
+			}
+			if clicked != buttons+len(charts) || closed != 0 {
+				t.Errorf("clicked %d, want %d buttons and %d tables; %d tables are closed", clicked, buttons, len(charts), closed)
+			}
+			evaluate[int](ctx, t, clickAll)
+			after = evaluate[[]seen](ctx, t, lookAtCharts)
+			for i, c := range before {
+				if after[i].Shapes != c.Shapes {
+					t.Errorf("%s: shown again it has %d shapes, want %d", c.Name, after[i].Shapes, c.Shapes)
+				}
+			}
+		})
+	}
+	if colors["desktop"] == colors["dark"] || colors["paper"] != colors["desktop"] {
+		t.Errorf("colors of text: got %v, want dark to differ, and paper as light", colors)
+	}
+	if evaluate[bool](ctx, t, `"foreign" in window`) {
+		t.Error("a script from a name in the report ran")
+	}
+	pdf, err := chromedp.Run(ctx, chromedp.PrintToPDF(chromedp.PDFPrintBackground(), chromedp.PDFPaper(chromedp.PaperA4)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(pdf) < 10_000 {
+		t.Errorf("printed %d bytes", len(pdf))
+	}
+	for _, w := range wrong.take() {
+		t.Error(w)
+	}
+}
