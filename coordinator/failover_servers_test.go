@@ -28,6 +28,7 @@ type failover struct {
 // A Cluster's master is killed: its replica is elected, and what was sharded to it goes on
 // there.
 func TestClusterFailover(t *testing.T) {
+	t.Parallel() // with each other: they wait for elections
 	nodes := servers.RedisCluster(t, 3)
 	servers.RedisClusterReplica(t, nodes[1])
 	survive(t, failover{
@@ -39,6 +40,7 @@ func TestClusterFailover(t *testing.T) {
 
 // A Sentinel makes the replica of a master that was killed the new one.
 func TestSentinelFailoverUnderACache(t *testing.T) {
+	t.Parallel() // with each other: they wait for elections
 	master := servers.Redis(t)
 	servers.RedisReplica(t, master)
 	sentinel := servers.RedisSentinel(t, master, "main", 1)

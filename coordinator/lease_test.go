@@ -520,6 +520,7 @@ func TestLeaseIsChecked(t *testing.T) {
 // Real servers: four caches, 64 callers each, a hundred cold keys, one load each.
 func TestLeaseOverServers(t *testing.T) {
 	eachRemote(t, func(t *testing.T, r remote) {
+		t.Parallel() // it waits most of its time
 		addr := r.start(t).Addr()
 		var o origin
 		var caches []*coordinator.Cache[string, string]
