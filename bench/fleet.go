@@ -51,7 +51,8 @@ type fleetSettings struct {
 	LeaseLife     time.Duration
 	L1TTL         time.Duration
 	Seed          uint64
-	Operations    int    // of a history
+	Operations    int // of a history
+	Converge      time.Duration
 	History       string // file
 	JSON          string
 
@@ -72,6 +73,7 @@ func (s *fleetSettings) register(f *pflag.FlagSet) {
 	f.DurationVar(&s.LeaseLife, "lease-life", time.Second, "how long a process that has died keeps others from loading")
 	f.DurationVar(&s.L1TTL, "l1-ttl", time.Second, "how long a process keeps a value in its own memory")
 	f.Uint64Var(&s.Seed, "seed", 1, "of the order in which keys are read, and of what a history does")
+	f.DurationVar(&s.Converge, "converge", 100*time.Millisecond, "in a history: how long after a write others may read what was before it while the bus works")
 	f.IntVar(&s.Operations, "operations", 10_000, "how many operations a history has at least")
 	f.StringVar(&s.History, "history", "", "write each recorded history to this `FILE`, one JSON object a line")
 	f.StringVar(&s.JSON, "json", "", "write the result as JSON to this `FILE` too; -: to stdout, instead of the table")
@@ -120,6 +122,7 @@ func (s *fleetSettings) fromFlags(f *pflag.FlagSet) error {
 		between("origin-latency", s.OriginLatency, time.Millisecond, maxFleetTime),
 		between("lease-life", s.LeaseLife, 50*time.Millisecond, maxFleetTime),
 		between("operations", s.Operations, 100, 1_000_000),
+		between("converge", s.Converge, time.Millisecond, maxFleetTime),
 		between("l1-ttl", s.L1TTL, 50*time.Millisecond, maxFleetTime),
 	} {
 		if err != nil {

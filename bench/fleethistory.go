@@ -49,7 +49,7 @@ func (f *fleet) promise() history.Promise {
 	t := historyTimes
 	p := history.Promise{
 		Bus:      f.row.Bus,
-		Converge: 100 * time.Millisecond,
+		Converge: f.settings.Converge,
 		Clamp:    t.Clamp + t.Heartbeat/2 + noise/2,
 		Notice:   2 * time.Millisecond,
 		Storing:  2*t.Timeout + noise/2,

@@ -15,7 +15,8 @@ func TestFleetHistory(t *testing.T) {
 		"redis, seed 2": func() []string { return []string{"--redis", "redis://" + servers.Redis(t).Addr(), "--seed", "2"} },
 		"memcached":     func() []string { return []string{"--memcached", servers.Memcached(t).Addr(), "--seed", "3"} },
 	} {
-		args := append(server(), "--scenario", "history", "--operations", "2000")
+		args := append(server(), "--scenario", "history", "--operations", "2000",
+			"--converge", "300ms") // under -race, beside other tests
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // most of it is waiting
 			for _, row := range fleetOf(t.Context(), t, args...) {
