@@ -65,13 +65,20 @@ func (r *report) rowNames() []string {
 
 func (r *report) figures(s *settings) []page.Figure {
 	names := r.rowNames()
+	colors := names
+	if !r.ofDocuments() {
+		colors = nil
+	}
 	var latencies []percentiles
 	for _, row := range r.Rows {
 		latencies = append(latencies, row.Latency)
+		if !r.ofDocuments() {
+			colors = append(colors, row.Policy) // the same in all combinations
+		}
 	}
 	bars := func(title, text, axis string, unit page.Unit, of func(r *row) float64) page.Figure {
 		return page.Figure{
-			Title: title, Text: text, Kind: page.Bars, Categories: names,
+			Title: title, Text: text, Kind: page.Bars, Categories: names, ColorsOf: colors,
 			Y: page.Axis{Name: axis, Unit: unit}, Series: []page.Series{{Name: axis, Values: valuesOf(r.Rows, of)}},
 		}
 	}

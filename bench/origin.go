@@ -30,7 +30,7 @@ type origin struct {
 }
 
 // intervals is into how many parts the calls of a row are counted.
-const intervals = 40
+const intervals = 20
 
 // countOver counts calls in parts of the length too, from the next mark. It must be
 // called before any load.

@@ -61,14 +61,14 @@ func (r *stampedeReport) strategyFigures() []page.Figure {
 		{
 			Title: "Origin calls",
 			Text:  "All calls of the run, those that the origin refused included.",
-			Kind:  page.Bars, Categories: names, ColorByCategory: true,
+			Kind:  page.Bars, Categories: names, ColorsOf: names,
 			Y:      page.Axis{Name: "calls", Unit: page.Count},
 			Series: []page.Series{{Name: "origin calls", Values: valuesOf(r.Rows, func(r *stampedeRow) float64 { return float64(r.OriginCalls) })}},
 		},
 		{
 			Title: "Most calls at once",
 			Text:  "What the origin must bear at one time.",
-			Kind:  page.Bars, Categories: names, ColorByCategory: true,
+			Kind:  page.Bars, Categories: names, ColorsOf: names,
 			Y:      page.Axis{Name: "calls at once", Unit: page.Count},
 			Series: []page.Series{{Name: "peak", Values: valuesOf(r.Rows, func(r *stampedeRow) float64 { return float64(r.OriginPeak) })}},
 			Marks:  r.capacityMark(),
@@ -77,14 +77,14 @@ func (r *stampedeReport) strategyFigures() []page.Figure {
 		{
 			Title: "Slow reads",
 			Text:  fmt.Sprintf("Reads that took longer than %v.", seconds(e.Slow)),
-			Kind:  page.Bars, Categories: names, ColorByCategory: true,
+			Kind:  page.Bars, Categories: names, ColorsOf: names,
 			Y:      page.Axis{Name: "reads", Unit: page.Count},
 			Series: []page.Series{{Name: "slow reads", Values: valuesOf(r.Rows, func(r *stampedeRow) float64 { return float64(r.Slow) })}},
 		},
 		{
 			Title: "Staleness: age of the oldest value served",
 			Text:  "Counted from when its query began. Beyond the TTL a reader saw what a reload would have replaced.",
-			Kind:  page.Bars, Categories: names, ColorByCategory: true,
+			Kind:  page.Bars, Categories: names, ColorsOf: names,
 			Y:      page.Axis{Name: "age", Unit: page.Seconds},
 			Series: []page.Series{{Name: "oldest", Values: valuesOf(r.Rows, func(r *stampedeRow) float64 { return r.Oldest })}},
 			Marks:  []page.Mark{{Name: "TTL", At: e.TTL}},

@@ -35,9 +35,9 @@ type Figure struct {
 	Series []Series
 	// Marks are lines at values worth knowing.
 	Marks []Mark
-	// ColorByCategory gives the bars of a single series the color that a series of the
-	// category's name has elsewhere.
-	ColorByCategory bool
+	// ColorsOf gives the bars of a single series colors: for each category the name of a
+	// series that has its color elsewhere. Nil: all have one.
+	ColorsOf []string
 	// TableAt are the numbers that the table of Lines has rows for, each with the last
 	// value up to there. Nil: all numbers at which there is a point.
 	TableAt []float64
@@ -223,14 +223,12 @@ func (a Axis) drawn() drawnAxis {
 // drawing returns what the script needs of the figure.
 func (f *Figure) drawing(h hues) drawing {
 	d := drawing{Kind: f.Kind, Categories: f.Categories, X: f.X.drawn(), Y: f.Y.drawn(), Series: []drawnLine{}, Marks: []drawnMark{}}
-	if f.ColorByCategory {
-		for i, c := range f.Categories {
-			d.Colors = append(d.Colors, h.of(c, "", i))
-		}
+	for i, name := range f.ColorsOf {
+		d.Colors = append(d.Colors, h.of(name, "", i))
 	}
 	for i, s := range f.Series {
 		line := drawnLine{Name: s.Name, Step: s.Step, Loose: s.Loose}
-		if !f.ColorByCategory {
+		if f.ColorsOf == nil {
 			line.Color = h.of(s.Name, s.Tone, i)
 		}
 		for c := range f.Categories {

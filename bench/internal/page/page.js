@@ -80,12 +80,13 @@
     }
     if (a.least !== null) at.min = a.least;
     if (a.most !== null) at.max = a.most;
+    if (a.unit === "share" && a.most === 1) at.interval = wide ? 0.2 : 0.25;
     return Object.assign(at, extra);
   }
 
   // bounds are the powers of ten around what is shown, as a logarithmic axis begins with 1
   // otherwise.
-  function logBounds(a, values) {
+  function logBounds(a, values, wide) {
     if (!a.log || a.least !== null) return {};
     const shown = values.filter((v) => v > 0);
     if (!shown.length) return {};
@@ -97,13 +98,20 @@
     let least = round(Math.min(...shown), -1);
     let most = round(Math.max(...shown), 1);
     if (least === most) [least, most] = [least / 2, most * 2];
-    return { min: least, max: most, ticks: ticks(least, most) };
+    return { min: least, max: most, ticks: ticks(least, most, wide) };
   }
 
-  // ticks are 1, 2 and 5 of each power of ten where there are few powers.
-  function ticks(least, most) {
-    if (most / least > 200) return undefined;
+  // ticks are 1, 2 and 5 of each power of ten where there are few powers, else the powers
+  // that there is room for.
+  function ticks(least, most, wide) {
     const all = [];
+    if (most / least > 200) {
+      const from = Math.ceil(Math.log10(least) - 1e-9);
+      const to = Math.floor(Math.log10(most) + 1e-9);
+      const by = Math.ceil((to - from) / (wide ? 9 : 4));
+      for (let power = from; power <= to; power += by) all.push(10 ** power);
+      return all;
+    }
     for (let power = 10 ** Math.floor(Math.log10(least) + 1e-9); power <= most; power *= 10) {
       all.push(...[1, 2, 5].map((s) => s * power).filter((v) => v >= least * 0.999 && v <= most * 1.001));
     }
@@ -133,9 +141,10 @@
   });
 
   function categoryAxis(f, width) {
+    const longest = Math.max(...f.categories.map((c) => c.length)) * 6.8 + 4; // about, in pixels
     return {
       type: "category", inverse: true, data: f.categories,
-      axisLabel: { color: palette.ink, fontSize: 12, interval: 0, width: Math.min(260, width * 0.36), overflow: "break", lineHeight: 13 },
+      axisLabel: { color: palette.ink, fontSize: 12, interval: 0, width: Math.min(260, width * 0.36, longest), overflow: "break", lineHeight: 13 },
       axisLine: { lineStyle: { color: palette.line } }, axisTick: { show: false },
     };
   }
@@ -143,7 +152,7 @@
   function bars(f, shown, width, wide) {
     const stacked = f.kind === "stack";
     const values = f.series.flatMap((s) => s.values || []);
-    const x = axis(f.y, Object.assign({ nameGap: 28 }, logBounds(f.y, values)), wide);
+    const x = axis(f.y, Object.assign({ nameGap: 28 }, logBounds(f.y, values, wide)), wide);
     const mark = Math.max(...f.marks.map((m) => m.at));
     if (!f.y.log && mark > Math.max(...values)) x.max = mark * 1.05; // an axis ends with its data otherwise
     return Object.assign(base(f, wide), {
@@ -166,7 +175,7 @@
     const visible = f.series.filter(shown);
     const ranges = f.categories.map((_, c) => visible.map((s) => s.values[c]).filter((v) => v > 0 || (v === 0 && !f.y.log)));
     const option = Object.assign(base(f, wide), {
-      xAxis: axis(f.y, Object.assign({ nameGap: 28 }, logBounds(f.y, values)), wide),
+      xAxis: axis(f.y, Object.assign({ nameGap: 28 }, logBounds(f.y, values, wide)), wide),
       yAxis: Object.assign(categoryAxis(f, width), { axisPointer: { type: "shadow" } }),
       series: ranges.filter((r) => r.length > 1).map((r, n) => ({
         type: "line", silent: true, symbol: "none", z: 1, tooltip: { show: false },
@@ -189,10 +198,10 @@
   function lines(f, shown, width, wide) {
     const xs = f.series.flatMap((s) => (s.points || []).map((p) => p[0]));
     const ys = f.series.flatMap((s) => (s.points || []).map((p) => p[1]));
-    const x = axis(f.x, Object.assign({ nameGap: 28 }, logBounds(f.x, xs)), wide);
+    const x = axis(f.x, Object.assign({ nameGap: 28 }, logBounds(f.x, xs, wide)), wide);
     if (!f.x.log && f.x.least === null) x.max = "dataMax";
     x.splitLine = { show: f.x.log, lineStyle: { color: palette.line, opacity: 0.5 } };
-    const y = axis(f.y, logBounds(f.y, ys), true);
+    const y = axis(f.y, logBounds(f.y, ys, true), true);
     y.nameLocation = "end";
     y.nameTextStyle = { color: palette.soft, fontSize: 12, align: "left", padding: [0, 0, 0, -30] };
     const option = Object.assign(base(f, wide), { xAxis: x, yAxis: y });
@@ -200,7 +209,7 @@
     option.tooltip.valueFormatter = (v) => text(Array.isArray(v) ? v[1] : v, f.y.unit);
     option.series = f.series.filter(shown).map((s, i) => {
       const points = s.points || [];
-      const few = points.length <= 40 && !s.step;
+      const few = points.length <= 16 && !s.step;
       const bound = s.color.tone === "bound";
       return {
         type: s.loose ? "scatter" : "line", name: s.name, step: s.step ? "end" : false,

@@ -51,7 +51,7 @@ func sample() *page.Report {
 					},
 				},
 				{
-					Title: "Staleness", Kind: page.Bars, Categories: []string{"naive", "swr"}, ColorByCategory: true,
+					Title: "Staleness", Kind: page.Bars, Categories: []string{"naive", "swr"}, ColorsOf: []string{"naive", "swr"},
 					Y:      page.Axis{Name: "age", Unit: page.Seconds},
 					Series: []page.Series{{Name: "oldest", Values: []float64{2, 3}}},
 					Marks:  []page.Mark{{Name: "TTL", At: 2}},
@@ -90,7 +90,7 @@ func TestTablesHaveWhatFiguresShow(t *testing.T) {
 	figures := sample().Sections[0].Figures
 	for i, want := range [][]string{
 		{"l1+l2+l3(memcached), xfetch", "50.00 %", "25.00 %", "25.00 %"},
-		{"l1+l2", "0 ns", "30 ms"},
+		{"l1+l2", "0", "30 ms"},
 		{"swr", "3 s"},
 	} {
 		if got := figures[i].Table().Rows[1]; !slices.Equal(got, want) {
@@ -105,7 +105,7 @@ func TestTablesHaveWhatFiguresShow(t *testing.T) {
 		Series:  []page.Series{{Name: "a", Step: true, Points: []page.Point{{X: 0, Y: 0}, {X: 1.5, Y: 1000}, {X: 1.7, Y: 1001.25}}}},
 		TableAt: []float64{0, 1, 1.6, 2},
 	}
-	want := [][]string{{"0 ns", "0"}, {"1 s", "0"}, {"1.6 s", "1,000"}, {"2 s", "1,001.3"}}
+	want := [][]string{{"0", "0"}, {"1 s", "0"}, {"1.6 s", "1,000"}, {"2 s", "1,001.3"}}
 	if got := steps.Table().Rows; !slices.EqualFunc(got, want, slices.Equal) {
 		t.Errorf("over time: got %q, want %q", got, want)
 	}

@@ -54,7 +54,7 @@ type scale struct {
 // is at least one.
 func scaled(v float64, units []scale) string {
 	if v == 0 {
-		return "0 " + units[len(units)-1].name
+		return "0"
 	}
 	unit := units[len(units)-1]
 	for _, u := range units {
