@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/terracecache/terrace/bench/internal/lab"
 	"github.com/terracecache/terrace/bench/internal/page"
 )
 
@@ -21,10 +22,20 @@ func (r *xfetchReport) page(ctx context.Context) *page.Report {
 	)
 	p.Results = pageTable("Share of reads that start a refresh", xfetchColumns, r.Rows)
 	rows := slices.SortedFunc(slices.Values(r.Rows), func(a, b xfetchRow) int { return cmp.Compare(a.Before, b.Before) })
-	formula, drawn := page.Series{Name: "formula", Tone: page.Bound}, page.Series{Name: "drawn"}
+	formula, drawn := page.Series{Name: "formula", Tone: page.Bound}, page.Series{Name: "drawn", Loose: true}
+	var at []float64
 	for _, row := range rows {
+		at = append(at, row.Before)
 		formula.Points = append(formula.Points, page.Point{X: row.Before, Y: row.Formula})
 		drawn.Points = append(drawn.Points, page.Point{X: row.Before, Y: row.Share})
+	}
+	if last := len(at) - 1; last > 0 { // the curve between the rows
+		const parts = 100
+		for i := 1; i < parts; i++ {
+			before := at[0] + (at[last]-at[0])*float64(i)/parts
+			formula.Points = append(formula.Points, page.Point{X: before, Y: lab.RefreshFormula(e.Beta, seconds(before), seconds(e.Delta))})
+		}
+		slices.SortFunc(formula.Points, func(a, b page.Point) int { return cmp.Compare(a.X, b.X) })
 	}
 	p.Sections = []page.Section{{Figures: []page.Figure{{
 		Title:  "Chance of a refresh",
@@ -32,7 +43,7 @@ func (r *xfetchReport) page(ctx context.Context) *page.Report {
 		Kind:   page.Lines,
 		X:      page.Axis{Name: "time before the value's end", Unit: page.Seconds},
 		Y:      page.Axis{Name: "reads that start a refresh", Unit: page.Share},
-		Series: []page.Series{formula, drawn},
+		Series: []page.Series{formula, drawn}, TableAt: at,
 	}}}}
 	p.Configs = []page.Config{{Name: "xfetch", Text: fmt.Sprintf("refresh: {policy: xfetch, beta: %v}", e.Beta)}}
 	return p

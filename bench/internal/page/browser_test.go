@@ -120,6 +120,27 @@ const clickAll = `(async () => {
 	return all.length;
 })()`
 
+// hoverAll moves the pointer over each chart, and returns the text that each shows beside
+// it.
+const hoverAll = `(async () => {
+	const shown = [];
+	for (const chart of document.querySelectorAll(".chart")) {
+		chart.scrollIntoView();
+		const at = chart.querySelector("svg").getBoundingClientRect();
+		let text = "";
+		for (let y = at.top + 4; y < at.bottom && !text; y += 6) {
+			for (let x = at.left + 4; x < at.right && !text; x += 6) {
+				const target = chart.querySelector("svg").parentNode;
+				target.dispatchEvent(new MouseEvent("mousemove", { clientX: x, clientY: y, bubbles: true }));
+				text = [...chart.children].slice(1).map((e) => e.textContent).join("");
+			}
+			await new Promise((done) => setTimeout(done));
+		}
+		shown.push(text);
+	}
+	return shown;
+})()`
+
 func do(ctx context.Context, t *testing.T, what string, action chromedp.Action[chromedp.Void]) {
 	t.Helper()
 	if err := chromedp.Do(ctx, action); err != nil {
@@ -232,6 +253,11 @@ func TestPageInABrowser(t *testing.T) {
 	}
 	if colors["desktop"] == colors["dark"] || colors["paper"] != colors["desktop"] {
 		t.Errorf("colors of text: got %v, want dark to differ, and paper as light", colors)
+	}
+	for i, text := range evaluate[[]string](ctx, t, hoverAll) {
+		if text == "" {
+			t.Errorf("chart %d tells nothing under the pointer", i)
+		}
 	}
 	if evaluate[bool](ctx, t, `"foreign" in window`) {
 		t.Error("a script from a name in the report ran")

@@ -80,6 +80,7 @@
     }
     if (a.least !== null) at.min = a.least;
     if (a.most !== null) at.max = a.most;
+    if (a.unit === "count" && !a.log) at.minInterval = 1;
     if (a.unit === "share" && a.most === 1) at.interval = wide ? 0.2 : 0.25;
     return Object.assign(at, extra);
   }
@@ -154,7 +155,10 @@
     const values = f.series.flatMap((s) => s.values || []);
     const x = axis(f.y, Object.assign({ nameGap: 28 }, logBounds(f.y, values, wide)), wide);
     const mark = Math.max(...f.marks.map((m) => m.at));
-    if (!f.y.log && mark > Math.max(...values)) x.max = mark * 1.05; // an axis ends with its data otherwise
+    if (!f.y.log && mark > Math.max(...values)) { // an axis ends with its data otherwise
+      x.max = mark * 1.05;
+      x.axisLabel.showMaxLabel = false;
+    }
     return Object.assign(base(f, wide), {
       xAxis: x,
       yAxis: categoryAxis(f, width),
@@ -213,10 +217,10 @@
       const bound = s.color.tone === "bound";
       return {
         type: s.loose ? "scatter" : "line", name: s.name, step: s.step ? "end" : false,
-        symbol: symbolOf(s.color), symbolSize: few ? 7 : 4, showSymbol: few, showAllSymbol: true,
+        symbol: symbolOf(s.color), symbolSize: s.loose ? 9 : few ? 7 : 4, showSymbol: few, showAllSymbol: true,
         itemStyle: { color: colorOf(s.color) },
         lineStyle: { color: colorOf(s.color), width: bound ? 2.5 : 2, type: bound ? [6, 4] : "solid" },
-        emphasis: { disabled: true }, z: bound ? 5 : 3,
+        emphasis: { disabled: true }, z: s.loose ? 6 : bound ? 5 : 3,
         markLine: i === 0 ? marks(f, "yAxis") : undefined,
         data: points.map((p) => [positive(p[0], f.x.log), positive(p[1], f.y.log)]),
       };
