@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/terracecache/terrace/bench/internal/page"
 )
 
 const fleetHelp = `Runs itself as several processes that share one real Redis or memcached, and tells what
@@ -54,7 +56,7 @@ type fleetSettings struct {
 	Operations    int // of a history
 	Converge      time.Duration
 	History       string // file
-	JSON          string
+	outputFiles
 
 	scenarios []scenario // those of Scenario
 }
@@ -76,7 +78,7 @@ func (s *fleetSettings) register(f *pflag.FlagSet) {
 	f.DurationVar(&s.Converge, "converge", 100*time.Millisecond, "in a history: how long after a write others may read what was before it while the bus works")
 	f.IntVar(&s.Operations, "operations", 10_000, "how many operations a history has at least")
 	f.StringVar(&s.History, "history", "", "write each recorded history to this `FILE`, one JSON object a line")
-	f.StringVar(&s.JSON, "json", "", "write the result as JSON to this `FILE` too; -: to stdout, instead of the table")
+	s.registerOutput(f)
 }
 
 const (
@@ -90,10 +92,13 @@ const (
 
 // fromFlags completes the settings, and returns what is wrong with them.
 func (s *fleetSettings) fromFlags(f *pflag.FlagSet) error {
-	for _, name := range []string{"redis", "memcached", "history", "json"} {
+	for _, name := range []string{"redis", "memcached", "history"} {
 		if flag := f.Lookup(name); flag.Changed && (flag.Value.String() == "" || flag.Value.String() == "[]") {
 			return fmt.Errorf("--%s is empty: give it a value, or leave it out", name)
 		}
+	}
+	if err := s.validateOutput(f); err != nil {
+		return err
 	}
 	switch {
 	case s.Redis != "" && len(s.Memcached) > 0:
@@ -157,7 +162,7 @@ func fleetCommand(stdout, stderr io.Writer) *cobra.Command {
 
 // runFleet runs all scenarios and writes the report, or what of it was done.
 func runFleet(ctx context.Context, s *fleetSettings, stdout, stderr io.Writer) error {
-	out, err := openOutput(outputFiles{JSON: s.JSON}, stdout)
+	out, err := openOutput(s.outputFiles, stdout)
 	if err != nil {
 		return err
 	}
@@ -190,7 +195,8 @@ func runFleet(ctx context.Context, s *fleetSettings, stdout, stderr io.Writer) e
 		return stopped
 	}
 	rep.Environment.Complete = stopped == nil
-	err = out.write(func(w io.Writer) error { return writeJSON(w, rep) }, func(w io.Writer) error { return rep.writeTable(w, s) }, nil)
+	err = out.write(func(w io.Writer) error { return writeJSON(w, rep) }, func(w io.Writer) error { return rep.writeTable(w, s) },
+		func() *page.Report { return rep.page(ctx, s) })
 	if err != nil {
 		return failure{errors.Join(stopped, err)}
 	}

@@ -84,11 +84,7 @@ func (r *fleetReport) note(format string, args ...any) {
 }
 
 // fleetColumns are those of the table.
-var fleetColumns = []struct {
-	name  string
-	width int // below zero: to the left
-	cell  func(r *fleetRow) string
-}{
+var fleetColumns = []columnOf[fleetRow]{
 	{"scenario", -11, func(r *fleetRow) string { return r.Scenario }},
 	{"lease", -5, func(r *fleetRow) string { return onOff(r.Lease) }},
 	{"bus", -5, func(r *fleetRow) string { return onOff(r.Bus) }},
@@ -102,11 +98,19 @@ var fleetColumns = []struct {
 
 // ifWritten leaves out what only writes bring about.
 func (r *fleetRow) ifWritten(cell string) string {
-	switch r.Scenario {
-	case "invalidate", "cut", "history":
+	if r.writes() {
 		return cell
 	}
 	return "-"
+}
+
+// writes reports whether the scenario has any.
+func (r *fleetRow) writes() bool {
+	switch r.Scenario {
+	case "invalidate", "cut", "history":
+		return true
+	}
+	return false
 }
 
 // violations counts what the histories of all rows show.

@@ -115,7 +115,7 @@ func openOutputFile(flag, name string) (*outputFile, error) {
 }
 
 // write writes the report, in its forms for programs and for people, and ends the
-// output. html may be nil where there is no such flag.
+// output.
 func (o *output) write(json, table func(io.Writer) error, html func() *page.Report) error {
 	first := table
 	if !o.table {

@@ -33,6 +33,8 @@ func TestHTMLBesideTableAndJSON(t *testing.T) {
 		{[]string{"xfetch", "--draws", "100"}, "formula", []string{"Chance of a refresh", "policy: xfetch"}},
 		{[]string{"stampede", "--rate", "50", "--seconds", "0.3", "--ttl", "100ms", "--latency", "10ms"}, "origin calls",
 			[]string{"Origin calls over time", "Latency distribution", "Staleness", "here and as published", "single-flight", "lease: 1s"}},
+		{[]string{"fleet", "--scenario", "cold", "--processes", "2", "--callers", "2", "--keys", "2", "--origin-latency", "5ms"}, "longest wait",
+			[]string{"Origin calls", "Longest wait", "lease on, bus on", "bus: pubsub"}},
 		{[]string{"trace", "--sizes", "1,2", "--tiers", "l1:1,l2:1", trace}, "hit %",
 			[]string{"Miss ratio by size", "Hit ratio by tier", "opt", "eviction: tinylfu, capacity: 1}"}},
 	} {
@@ -84,7 +86,7 @@ func TestHTMLThatCannotBeWritten(t *testing.T) {
 		{"--html " + filepath.Join(dir, "none", "x.html"), "--html: cannot write"},
 		{"--html " + page + " --json " + filepath.Join(dir, ".", "report.html"), "the same file"},
 	} {
-		for _, command := range []string{"--combinations l1", "compare", "stampede", "jitter", "xfetch", "trace " + trace} {
+		for _, command := range []string{"--combinations l1", "compare", "stampede", "jitter", "xfetch", "fleet", "trace " + trace} {
 			code, stdout, stderr := bench(t.Context(), strings.Fields(command+" "+test.flags)...)
 			if code != exitUsage || stdout != "" {
 				t.Errorf("%s %s: got exit code %d, stdout %q", command, test.flags, code, stdout)
@@ -131,6 +133,10 @@ func TestConfigsOfPagesAreDocuments(t *testing.T) {
 			t.Fatal(err)
 		}
 		texts = append(texts, c.config())
+	}
+	fleet := fleetSettings{L1TTL: 1e9, LeaseLife: 1e9}
+	for _, row := range []fleetRow{{Keys: 1, Lease: true, Bus: true}, {Keys: 1, Backend: "memcached"}} {
+		texts = append(texts, row.config(&fleet))
 	}
 	for _, text := range texts {
 		if _, err := config.Parse("page.yaml", []byte(text), config.Options{}); err != nil {
