@@ -198,8 +198,8 @@ func (r *report) originFigures(s *settings) []page.Figure {
 func (r *report) goroutinesFigure(names []string) page.Figure {
 	f := page.Figure{
 		Title: "Throughput by goroutines", Text: "Closed loops of so many goroutines.", Kind: page.Lines,
-		X: page.Axis{Name: "goroutines (logarithmic)", Unit: page.Count, Log: true},
-		Y: page.Axis{Name: "reads per second (logarithmic)", Unit: page.Count, Log: true},
+		X: page.Axis{Name: "goroutines", Unit: page.Count, Log: true},
+		Y: page.Axis{Name: "reads per second", Unit: page.Count, Log: true},
 	}
 	for i, row := range r.Rows {
 		s := page.Series{Name: names[i]}

@@ -24,7 +24,7 @@ func (r *jitterReport) page(ctx context.Context) *page.Report {
 		Text:  "Loads in the busiest second of each cycle, in which every key is loaded again once. The dashed line is what it would be if loads were spread evenly.",
 		Kind:  page.Lines,
 		X:     page.Axis{Name: "cycle", Unit: page.Count},
-		Y:     page.Axis{Name: "loads in the busiest second (logarithmic)", Unit: page.Count, Log: true},
+		Y:     page.Axis{Name: "loads in the busiest second", Unit: page.Count, Log: true},
 	}
 	if e.Cycles > 1 {
 		f.X.Least, f.X.Most = 1, float64(e.Cycles)

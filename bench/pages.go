@@ -52,7 +52,7 @@ const incomplete = "The run was interrupted or failed: this is what was done by 
 func latencyFigure(text string, categories []string, latencies []percentiles) page.Figure {
 	f := page.Figure{
 		Title: "Latency distribution", Text: text, Kind: page.Dots, Categories: categories,
-		Y: page.Axis{Name: "latency of a read (logarithmic)", Unit: page.Seconds, Log: true},
+		Y: page.Axis{Name: "latency of a read", Unit: page.Seconds, Log: true},
 	}
 	for _, q := range []struct {
 		name string

@@ -126,11 +126,11 @@ func missCurves(rows []*traceRow, unit string, of func(r *traceRow) *float64) *p
 	f := &page.Figure{
 		Text: "The lower the better. opt knows what comes: no cache of its size can be below it.",
 		Kind: page.Lines,
-		X:    page.Axis{Name: "size in " + unit + " (logarithmic)", Unit: page.Count, Log: true},
+		X:    page.Axis{Name: "size in " + unit + "", Unit: page.Count, Log: true},
 		Y:    page.Axis{Unit: page.Share},
 	}
 	if unit == "bytes" {
-		f.X.Name, f.X.Unit = "size (logarithmic)", page.Bytes
+		f.X.Name, f.X.Unit = "size", page.Bytes
 	}
 	for _, name := range names {
 		s := page.Series{Name: name, Points: points[name]}

@@ -64,7 +64,7 @@
   function axis(a, extra, wide) {
     const at = {
       type: a.log ? "log" : "value",
-      name: a.name,
+      name: a.log && a.name ? a.name + " (logarithmic)" : a.name,
       nameLocation: "middle",
       nameTextStyle: { color: palette.soft, fontSize: 12 },
       axisLabel: { color: palette.soft, fontSize: 12, hideOverlap: true, formatter: (v) => text(v, a.unit, true) },
