@@ -23,7 +23,8 @@ no server and whose latencies are not those of a real one, unless --redis or
 const combinationsExample = `  go run ./bench
   go run ./bench --redis redis://localhost:6379 --rate 10000 --skew 1.1
   go run ./bench --combinations l1,l1+l3 --policies fixed,xfetch --origin-latency 100ms
-  go run ./bench --json - | jq '.rows[] | {combination, policy, hit_ratio}'`
+  go run ./bench --json - | jq '.rows[] | {combination, policy, hit_ratio}'
+  go run ./bench --html report.html`
 
 const compareHelp = combinationsHelp + `
 

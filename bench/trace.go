@@ -54,6 +54,7 @@ bits; --seed is of that hash.`
 const traceExample = `  go run ./bench trace multi1.trace.gz
   go run ./bench trace --policies lru,sieve --sizes 500,1000,10% *.trace.xz
   go run ./bench trace --tiers l1:100,l2:1900 --tiers l1:100:sieve,l2:1900:w-tinylfu web12.trace.xz
+  go run ./bench trace --sizes 1%,2%,5%,10%,25%,50% --html report.html multi1.trace.gz
   go run ./bench trace --sizes 10MB,100MB --format twitter cluster052.zst
   zcat keys.gz | go run ./bench trace --json - - | jq '.rows[] | {policy, size, hit_ratio}'`
 
