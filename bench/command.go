@@ -67,7 +67,7 @@ func rootCommand(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	c.SilenceErrors = true
 	c.CompletionOptions.DisableDefaultCmd = true
 	c.AddCommand(compareCommand(stdin, stdout, stderr), validateCommand(stdin, stdout, stderr),
-		fleetCommand(stdout, stderr), traceCommand(stdin, stdout, stderr), processCommand(stdin, stdout),
+		fleetCommand(stdout, stderr), traceCommand(stdin, stdout, stderr), adviseCommand(stdin, stdout, stderr), processCommand(stdin, stdout),
 		stampedeCommand(stdout, stderr), jitterCommand(stdout, stderr), xfetchCommand(stdout, stderr))
 	return c
 }

@@ -50,44 +50,19 @@ const mostFaults = 5
 
 // replay reads a trace and adds its rows.
 func (r *traceReport) replay(ctx context.Context, s *traceSettings, in *traceInput, p *traceProgress, stderr io.Writer) error {
-	reader, err := in.open(s)
-	if err != nil {
-		return err
+	rec, about, broken := in.record(ctx, s, p, stderr)
+	if rec != nil {
+		defer rec.Close()
 	}
-	defer reader.Close()
-	about := traceOfRows{Trace: in.name, Format: string(reader.Format()), Compression: reader.Compression(), FirstMalformed: []string{}, Notes: []string{}}
-	tick := p.reading(reader)
-	rec, broken := capture.Record(ctx, reader, "", func(m *trace.Malformed) {
-		if about.Malformed++; about.Malformed <= mostFaults {
-			about.FirstMalformed = append(about.FirstMalformed, m.Error())
-		}
-	}, tick)
+	if about != nil {
+		r.Environment.Traces = append(r.Environment.Traces, *about)
+	}
 	if rec == nil {
-		return fmt.Errorf("%s: %w", in.name, broken)
-	}
-	defer rec.Close()
-	p.end()
-	about.tellMalformed(stderr)
-	about.count(rec)
-	if broken != nil {
-		broken = fmt.Errorf("%s: after %d requests: %w", in.name, about.Requests, broken)
-		about.Error = oneLine(broken.Error())
-	}
-	if about.Requests == 0 {
-		r.Environment.Traces = append(r.Environment.Traces, about)
-		if broken == nil {
-			broken = fmt.Errorf("%s: no requests in it", in.name)
-		}
 		return broken
 	}
-	err = rec.Link(ctx, p.linking(about.Requests))
-	if err != nil {
-		return errors.Join(broken, fmt.Errorf("%s: %w", in.name, err))
-	}
-	about.Keys = rec.Distinct()
-	jobs := s.jobs(&about, rec)
-	r.Environment.Traces = append(r.Environment.Traces, about)
-	err = runJobs(ctx, jobs, p)
+	about = &r.Environment.Traces[len(r.Environment.Traces)-1]
+	jobs := s.jobs(about, rec)
+	err := runJobs(ctx, jobs, p)
 	bounds := make(map[traceBound]int64)
 	for _, j := range jobs {
 		if !j.done {
@@ -107,6 +82,47 @@ func (r *traceReport) replay(ctx context.Context, s *traceSettings, in *traceInp
 		err = fmt.Errorf("%s: %w", in.name, err)
 	}
 	return errors.Join(broken, err)
+}
+
+// record reads the trace into a recording, which is linked. Where all that is wrong is
+// that the trace breaks off, what was read comes with the error; about comes as soon as
+// the trace could be read at all.
+func (in *traceInput) record(ctx context.Context, s *traceSettings, p *traceProgress, stderr io.Writer) (rec *capture.Trace, about *traceOfRows, broken error) {
+	reader, err := in.open(s)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer reader.Close()
+	about = &traceOfRows{Trace: in.name, Format: string(reader.Format()), Compression: reader.Compression(), FirstMalformed: []string{}, Notes: []string{}}
+	tick := p.reading(reader)
+	rec, broken = capture.Record(ctx, reader, "", func(m *trace.Malformed) {
+		if about.Malformed++; about.Malformed <= mostFaults {
+			about.FirstMalformed = append(about.FirstMalformed, m.Error())
+		}
+	}, tick)
+	if rec == nil {
+		return nil, nil, fmt.Errorf("%s: %w", in.name, broken)
+	}
+	p.end()
+	about.tellMalformed(stderr)
+	about.count(rec)
+	if broken != nil {
+		broken = fmt.Errorf("%s: after %d requests: %w", in.name, about.Requests, broken)
+		about.Error = oneLine(broken.Error())
+	}
+	if about.Requests == 0 {
+		rec.Close()
+		if broken == nil {
+			broken = fmt.Errorf("%s: no requests in it", in.name)
+		}
+		return nil, about, broken
+	}
+	if err := rec.Link(ctx, p.linking(about.Requests)); err != nil {
+		rec.Close()
+		return nil, nil, errors.Join(broken, fmt.Errorf("%s: %w", in.name, err))
+	}
+	about.Keys = rec.Distinct()
+	return rec, about, broken
 }
 
 // tellMalformed tells of lines that were left out.

@@ -37,10 +37,20 @@ const (
 	// enoughKeys are as many as are needed, whatever the length: the error goes with
 	// the root of their number.
 	enoughKeys = 1 << 16
+	// spared is the least share that a part leaves out: less saves nothing, and errs.
+	spared = 0.5
 	// leastEntries is what the smallest store has to hold: evictions with parts, such
 	// as the window of W-TinyLFU, are not themselves in fewer.
 	leastEntries = 200
 )
+
+// Fine returns the least size that a tenth of the keys, or fewer, are enough for.
+func Fine(requests int64) int64 {
+	if requests <= fewRequests {
+		return 1
+	}
+	return leastEntries / most
+}
 
 // rate returns the share of the keys that is needed.
 func (o Options) rate(requests, keys int64) float64 {
@@ -52,7 +62,7 @@ func (o Options) rate(requests, keys int64) float64 {
 	}
 	r := min(most, enoughKeys/float64(keys))
 	r = max(r, leastEntries/float64(max(1, o.Smallest)))
-	if r > 0.5 { // a part of that size saves nothing, and errs
+	if r > 1-spared {
 		return 1
 	}
 	return r
@@ -62,6 +72,7 @@ func (o Options) rate(requests, keys int64) float64 {
 type Mini struct {
 	// Share is how many of the trace's keys are in it; 1: all, and nothing is estimated.
 	Share float64
+	seed  uint64
 	whole *capture.Trace
 	part  *capture.Trace // the same as whole where it is that
 	wants float64        // requests that there would be of the share
@@ -71,7 +82,7 @@ type Mini struct {
 // Reduce chooses a part of the keys of a recording, which is linked, and not closed
 // before the part is.
 func Reduce(ctx context.Context, rec *capture.Trace, o Options) (*Mini, error) {
-	m := &Mini{Share: 1, whole: rec, part: rec, wants: float64(rec.Counts().Requests)}
+	m := &Mini{Share: 1, seed: o.Seed, whole: rec, part: rec, wants: float64(rec.Counts().Requests)}
 	rate := o.rate(rec.Counts().Requests, rec.Distinct())
 	if rate == 1 {
 		return m, nil
@@ -80,20 +91,61 @@ func Reduce(ctx context.Context, rec *capture.Trace, o Options) (*Mini, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.part = part
-	if err := part.Link(ctx, func(int64) {}); err != nil {
+	if err := m.take(ctx, part); err != nil {
 		part.Close()
 		return nil, err
 	}
-	if part.Distinct() == 0 {
-		part.Close()
-		return nil, errors.New("no key of the trace is in the sample: take a greater part of them")
+	return m, nil
+}
+
+// take makes a part of the whole what is replayed.
+func (m *Mini) take(ctx context.Context, part *capture.Trace) error {
+	if err := part.Link(ctx, nothing); err != nil {
+		return err
 	}
+	if part.Distinct() == 0 {
+		return errors.New("no key of the trace is in the sample: take a greater part of them")
+	}
+	m.part = part
 	// Not the rate: by chance there are a few keys more or less, and a cache of all keys
 	// has to be one here too.
-	m.Share = float64(part.Distinct()) / float64(rec.Distinct())
-	m.wants *= m.Share
-	return m, nil
+	m.Share = float64(part.Distinct()) / float64(m.whole.Distinct())
+	m.wants = float64(m.whole.Counts().Requests) * m.Share
+	return nil
+}
+
+func nothing(int64) {}
+
+// Spread estimates how far off the estimates are, in shares of 1: it takes each half of
+// the part for itself, and compares what an LRU of the given sizes does in them, of whose
+// difference the half is about the standard error of both together. Zero: there is
+// nothing to be off.
+func (m *Mini) Spread(ctx context.Context, sizes []int64) (float64, error) {
+	if !m.Sampled() {
+		return 0, nil
+	}
+	var halves [2]func(int64) Estimate
+	for i := range halves {
+		// By another seed, as hashes of the part's keys are all in its beginning.
+		half, err := m.part.Sample(ctx, capture.Part{From: float64(i) / 2, To: float64(i+1) / 2, Seed: ^m.seed})
+		if err != nil {
+			return 0, err
+		}
+		defer half.Close()
+		h := &Mini{whole: m.whole}
+		if err := h.take(ctx, half); err != nil {
+			return 0, err
+		}
+		if halves[i], err = h.LRU(ctx, nothing); err != nil {
+			return 0, err
+		}
+		m.work.Add(h.Work())
+	}
+	most := 0.0
+	for _, size := range sizes {
+		most = max(most, math.Abs(halves[0](size).HitRatio-halves[1](size).HitRatio)/2)
+	}
+	return most, nil
 }
 
 // Close removes what [Reduce] has made.
@@ -106,7 +158,7 @@ func (m *Mini) Close() {
 // Sampled reports whether it is a part.
 func (m *Mini) Sampled() bool { return m.part != m.whole }
 
-// Requests and Keys are how many it has.
+// Requests returns how many requests it has.
 func (m *Mini) Requests() int64 { return m.part.Counts().Requests }
 
 // Keys returns how many keys it has.
@@ -132,9 +184,10 @@ func (m *Mini) ratio(hits int64) float64 {
 	return min(max((float64(hits)+missing)/m.wants, 0), 1)
 }
 
-// LRU returns what an LRU does, of any size.
-func (m *Mini) LRU(ctx context.Context) (func(size int64) Estimate, error) {
-	d, err := MeasureDistances(ctx, m.part, func(int64) {})
+// LRU returns what an LRU does, of any size. tick is told how many requests are done, as
+// it is by the other estimates.
+func (m *Mini) LRU(ctx context.Context, tick func(int64)) (func(size int64) Estimate, error) {
+	d, err := MeasureDistances(ctx, m.part, tick)
 	if err != nil {
 		return nil, err
 	}
@@ -146,13 +199,13 @@ func (m *Mini) LRU(ctx context.Context) (func(size int64) Estimate, error) {
 }
 
 // Replay returns what tiers do, whose sizes are those for the whole trace.
-func (m *Mini) Replay(ctx context.Context, tiers []replay.Tier) (Estimate, error) {
+func (m *Mini) Replay(ctx context.Context, tiers []replay.Tier, tick func(int64)) (Estimate, error) {
 	scaled := make([]replay.Tier, len(tiers))
 	for i, t := range tiers {
 		scaled[i] = t
 		scaled[i].Size = m.scale(t.Size)
 	}
-	result, err := replay.Run(ctx, m.part, scaled, func(int64) {})
+	result, err := replay.Run(ctx, m.part, scaled, tick)
 	if err != nil {
 		return Estimate{}, err
 	}
@@ -168,8 +221,8 @@ func (m *Mini) Replay(ctx context.Context, tiers []replay.Tier) (Estimate, error
 }
 
 // Bound returns what the best possible cache does.
-func (m *Mini) Bound(ctx context.Context, size int64) (Estimate, error) {
-	tally, err := optimal.Belady(ctx, m.part, m.scale(size), func(int64) {})
+func (m *Mini) Bound(ctx context.Context, size int64, tick func(int64)) (Estimate, error) {
+	tally, err := optimal.Belady(ctx, m.part, m.scale(size), tick)
 	m.work.Add(tally.Requests)
 	r := m.ratio(tally.Hits)
 	return Estimate{HitRatio: r, Tiers: []float64{r}}, err

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// recommendation is what is advised.
+type recommendation struct {
+	alternative
+	Refresh      refreshAdvice `json:"refresh"`
+	Why          string        `json:"why"`
+	FullHitRatio *float64      `json:"full_hit_ratio"` // of a full replay; nil: none was made
+	Replay       string        `json:"replay"`         // the command that makes one; empty: there is no trace
+	Config       string        `json:"config"`         // the document
+}
+
+func newRecommendation(s *adviseSettings, a *advice, best *alternative) *recommendation {
+	r := &recommendation{alternative: *best, Refresh: s.refresh(), Why: s.why(best)}
+	if s.file != "" {
+		format := ""
+		if s.Format != "" {
+			format = " --format " + s.Format
+		}
+		r.Replay = fmt.Sprintf("go run ./bench trace --tiers %s%s %s", best.argument(), format, s.file)
+	}
+	r.Config = r.document(s, a)
+	return r
+}
+
+// why tells what decided.
+func (s *adviseSettings) why(c *alternative) string {
+	simple := "of those that do the same, the one with the fewest tiers and the least memory"
+	switch s.Goal {
+	case goalOrigin:
+		return fmt.Sprintf("no other has over 0.1 points fewer misses than %.2f %%; %s", 100*(1-c.HitRatio), simple)
+	case goalCost:
+		return fmt.Sprintf("no other costs over 0.5 %% less than %.4g an hour; %s", c.Cost, simple)
+	default:
+		return fmt.Sprintf("no other has a 99th percentile over 2 %% below %s, and then a mean over 1 %% below %s; %s", short(c.P99), short(c.Mean), simple)
+	}
+}
+
+// backends are those of the evictions.
+var backends = map[string]string{
+	"lru": "lru", "2q": "lru", "arc": "lru", "sieve": "sieve", "tinylfu": "ristretto", "w-tinylfu": "otter",
+}
+
+const (
+	// upperLife is how long a tier above a remote one keeps what others may change.
+	upperLife = 30 * time.Second
+	// leastLoadTime and leastRemoteTime are limits that are long enough for anything that
+	// is not broken.
+	leastLoadTime   = 500 * time.Millisecond
+	leastRemoteTime = 50 * time.Millisecond
+	slack           = 10 // times what it takes
+)
+
+// document returns the advice as YAML.
+func (r *recommendation) document(s *adviseSettings, a *advice) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Advised for %q, goal %s, %s in this process.\n", s.label(), s.Goal, s.Memory)
+	fmt.Fprintf(&b, "# Expected: %.2f %% of requests are hits", 100*r.HitRatio)
+	if len(r.Tiers) > 1 {
+		var parts []string
+		for _, t := range r.Tiers {
+			parts = append(parts, fmt.Sprintf("%s %.2f %%", t.Name, 100*t.HitRatio))
+		}
+		fmt.Fprintf(&b, " (%s)", strings.Join(parts, ", "))
+	}
+	fmt.Fprintf(&b, ", as long as entries live.\n")
+	if r.Replay != "" {
+		fmt.Fprintf(&b, "# To see it: %s\n", oneLine(r.Replay))
+	}
+	fmt.Fprintf(&b, "caches:\n  %s:\n    tiers:\n", s.Name)
+	for _, t := range r.Tiers {
+		if t.remote {
+			within := max(slack*time.Duration(a.Remote.P99*float64(time.Second)).Round(time.Millisecond), leastRemoteTime)
+			fmt.Fprintf(&b, "      - {name: %s, backend: redis, url: %q, prefix: %q, timeout: %s}", t.Name, "${REDIS_URL:-"+a.Remote.url+"}", s.Name+":", within)
+			fmt.Fprintf(&b, " # maxmemory %s, maxmemory-policy allkeys-lru\n", bytesText(a.remoteBytes(s)))
+			continue
+		}
+		fmt.Fprintf(&b, "      - {name: %s, backend: %s, eviction: %s, capacity: %d", t.Name, backends[t.Policy], t.Policy, t.Size)
+		if r.isRemote() {
+			fmt.Fprintf(&b, ", ttl: %s", min(upperLife, s.TTL))
+		}
+		fmt.Fprintf(&b, "} # %s of %d bytes an entry\n", bytesText((t.Size*a.Environment.EntryBytes+1<<20-1)>>20<<20), a.Environment.EntryBytes)
+	}
+	fmt.Fprintf(&b, "    lifetime: {ttl: %s, jitter: 10%%", s.TTL)
+	if s.MaxStale > 0 {
+		fmt.Fprintf(&b, ", stale_while_revalidate: %s, stale_if_error: %s", s.MaxStale, s.MaxStale)
+	}
+	fmt.Fprintf(&b, "}\n    # %s\n    refresh: {policy: %s}\n", r.Refresh.Reason, r.Refresh.Policy)
+	fmt.Fprintf(&b, "    limits: {load_timeout: %s}\n", max(leastLoadTime, slack*s.OriginLatency))
+	return b.String()
+}
+
+// remoteBytes is what the remote tier needs, in whole MiB.
+func (a *advice) remoteBytes(s *adviseSettings) int64 {
+	if s.remoteMemory > 0 {
+		return s.remoteMemory
+	}
+	return (a.Environment.RemoteEntries*a.Environment.EntryBytes + 1<<20 - 1) >> 20 << 20
+}
+
+// bareURL returns the URL without what may be secret in it. It is well formed.
+func bareURL(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return "redis://localhost:6379"
+	}
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	return u.String()
+}
+
+// documentOutput is where the document goes. Nil: nowhere.
+type documentOutput struct {
+	*outputFile
+	stdout bool
+	to     io.Writer
+}
+
+// openDocument makes the output for --config's argument.
+func openDocument(name string, stdout io.Writer) (*documentOutput, error) {
+	switch name {
+	case "":
+		return nil, nil
+	case "-":
+		return &documentOutput{stdout: true, to: stdout}, nil
+	}
+	f, err := openOutputFile("--config", name)
+	if err != nil {
+		return nil, err
+	}
+	return &documentOutput{outputFile: f}, nil
+}
+
+func (o *documentOutput) write(document string) error {
+	if o == nil {
+		return nil
+	}
+	content := func(w io.Writer) error {
+		_, err := io.WriteString(w, document)
+		return err
+	}
+	if o.stdout {
+		return content(o.to)
+	}
+	return o.outputFile.write(content)
+}
+
+// discard removes what write has not completed.
+func (o *documentOutput) discard() {
+	if o != nil && o.outputFile != nil {
+		o.outputFile.discard()
+	}
+}

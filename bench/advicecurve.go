@@ -1,0 +1,304 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/terracecache/terrace/bench/internal/capture"
+	"github.com/terracecache/terrace/bench/internal/curve"
+	"github.com/terracecache/terrace/bench/internal/replay"
+)
+
+const (
+	// entryOverhead is what an entry takes beside its value: a key of 16 bytes, and what
+	// stores need, of which that of lru need the most (docs/performance.md).
+	entryOverhead = 180
+	// plainEntry is the value's size where nothing says it.
+	plainEntry = 1024
+	// mostSizes is how often the budget is halved.
+	mostSizes = 7
+	// mostSpread is the estimated error of a sample above which a greater is taken.
+	mostSpread = 0.01
+)
+
+// run fills in the advice. What was done stays in it when it fails.
+func (a *advice) run(ctx context.Context, s *adviseSettings, t *traceSettings, inputs []*traceInput, stderr io.Writer) error {
+	if len(inputs) == 0 {
+		inputs = []*traceInput{{name: s.label()}}
+	}
+	p := newTraceProgress(stderr, inputs)
+	defer p.finish()
+	p.begin(inputs[0])
+	var rec *capture.Trace
+	var about *traceOfRows
+	var broken error
+	if s.file == "" {
+		rec, about, broken = s.describe(ctx, p)
+	} else {
+		rec, about, broken = inputs[0].record(ctx, t, p, stderr)
+	}
+	if rec != nil {
+		defer rec.Close()
+	}
+	if ctx.Err() != nil {
+		return errInterrupted
+	}
+	if about != nil {
+		a.Trace = *about
+	}
+	if rec == nil {
+		return failure{broken}
+	}
+	err := a.advise(ctx, s, rec, p)
+	if ctx.Err() != nil {
+		return errInterrupted
+	}
+	if err = errors.Join(broken, err); err != nil {
+		return failure{err}
+	}
+	return nil
+}
+
+// advise estimates all alternatives and chooses.
+func (a *advice) advise(ctx context.Context, s *adviseSettings, rec *capture.Trace, p *traceProgress) error {
+	if err := a.size(ctx, s, rec); err != nil {
+		return err
+	}
+	sizes := a.sizes(s)
+	m, err := a.reduce(ctx, s, rec, sizes)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	a.alternatives(s, sizes)
+	jobs := a.jobs(s, m, sizes)
+	err = runJobs(ctx, jobs, p)
+	a.Rows = slices.DeleteFunc(a.Rows, func(r *curveRow) bool { return !r.done })
+	a.Alternatives = slices.DeleteFunc(a.Alternatives, func(c *alternative) bool { return !c.done })
+	a.Sample.Replayed = m.Work()
+	a.Sample.Full = a.Trace.Requests * int64(len(a.Rows)+a.multiple())
+	for _, c := range a.Alternatives {
+		c.figure(s, a)
+	}
+	if err != nil {
+		return err
+	}
+	best := s.choose(a.Alternatives)
+	a.Advice = newRecommendation(s, a, best)
+	return a.verify(ctx, s, rec, p)
+}
+
+// size finds what an entry takes, and how many there may be.
+func (a *advice) size(ctx context.Context, s *adviseSettings, rec *capture.Trace) error {
+	e := &a.Environment
+	e.EntryBytes = s.entry
+	switch {
+	case s.entry > 0:
+	case rec.Fields().Sizes:
+		sum, n := 0.0, 0.0
+		err := rec.Each(ctx, func(b *capture.Batch) error {
+			for i, next := range b.Next {
+				if next == capture.Never {
+					sum += float64(b.Requests[i].Size)
+					n++
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		e.EntryBytes = max(1, int64(sum/max(1, n)))
+		a.Trace.note("values are taken for %d bytes each, the mean of the trace's objects", e.EntryBytes)
+	default:
+		e.EntryBytes = plainEntry
+		a.Trace.note("the trace has no sizes of objects: values are taken for %s each, see --entry-bytes", bytesText(plainEntry))
+	}
+	e.EntryBytes += entryOverhead
+	e.Budget = s.memory / e.EntryBytes
+	if e.Budget < 1 {
+		return fmt.Errorf("--memory %s: there is no room for an entry of %d bytes", s.Memory, e.EntryBytes)
+	}
+	if s.remoteMemory > 0 {
+		e.RemoteEntries = max(1, s.remoteMemory/e.EntryBytes)
+	} else {
+		e.RemoteEntries = a.Trace.Keys
+	}
+	return nil
+}
+
+// sizes returns those of the curve: the budget, or room for all keys where that is less,
+// halved again and again.
+func (a *advice) sizes(s *adviseSettings) []int64 {
+	// A quarter more, as the parts of a store do not fill alike.
+	top := min(a.Environment.Budget, a.Trace.Keys+a.Trace.Keys/4+1)
+	if top < a.Environment.Budget {
+		a.Trace.note("%s has room for %d entries, more than the %d keys need", s.Memory, a.Environment.Budget, a.Trace.Keys)
+	}
+	least := curve.Fine(a.Trace.Requests)
+	sizes := []int64{top}
+	for n := top / 2; n >= least && len(sizes) < mostSizes; n /= 2 {
+		sizes = append(sizes, n)
+	}
+	slices.Reverse(sizes)
+	return sizes
+}
+
+// reduce takes a part of the keys, and a greater one if the first is too small for this
+// trace.
+func (a *advice) reduce(ctx context.Context, s *adviseSettings, rec *capture.Trace, sizes []int64) (*curve.Mini, error) {
+	o := curve.Options{Rate: s.Sample, Smallest: sizes[0], Seed: s.Seed}
+	for {
+		m, err := curve.Reduce(ctx, rec, o)
+		if err != nil {
+			return nil, err
+		}
+		spread, err := m.Spread(ctx, sizes)
+		if err != nil {
+			m.Close()
+			return nil, err
+		}
+		if spread <= mostSpread || s.Sample > 0 {
+			a.Sample = adviceSample{Share: m.Share, Keys: m.Keys(), Requests: m.Requests(), Sampled: m.Sampled(), Spread: spread}
+			return m, nil
+		}
+		o.Rate = 2 * m.Share
+		if m.Close(); o.Rate > 0.5 {
+			o.Rate = 1
+		}
+	}
+}
+
+// multiple returns how many alternatives are not rows of the curve.
+func (a *advice) multiple() (n int) {
+	for _, c := range a.Alternatives {
+		if len(c.Tiers) > 1 || c.Tiers[0].remote {
+			n++
+		}
+	}
+	return n
+}
+
+// alternatives adds the rows of the curve, and what is to be compared.
+func (a *advice) alternatives(s *adviseSettings, sizes []int64) {
+	sampled := a.Sample.Sampled
+	for _, size := range sizes {
+		for _, p := range append([]string{optimum}, s.Policies...) {
+			a.Rows = append(a.Rows, &curveRow{Policy: p, Size: size, Sampled: sampled})
+			if p != optimum {
+				a.Alternatives = append(a.Alternatives, &alternative{Tiers: []adviceTier{{Name: "l1", Policy: p, Size: size}}})
+			}
+		}
+	}
+	top := sizes[len(sizes)-1]
+	for _, p := range s.Policies {
+		if upper := top / 10; upper > 0 && p != "lru" {
+			a.Alternatives = append(a.Alternatives, &alternative{Tiers: []adviceTier{
+				{Name: "l1", Policy: "lru", Size: upper}, {Name: "l2", Policy: p, Size: top - upper},
+			}})
+		}
+	}
+	if !s.hasRemote() {
+		return
+	}
+	remote := adviceTier{Name: "l3", Policy: "lru", Size: a.Environment.RemoteEntries, remote: true}
+	a.Alternatives = append(a.Alternatives, &alternative{Tiers: []adviceTier{remote}})
+	for i := len(sizes) - 1; i >= 0; i -= 2 {
+		for _, p := range s.Policies {
+			a.Alternatives = append(a.Alternatives, &alternative{Tiers: []adviceTier{{Name: "l1", Policy: p, Size: sizes[i]}, remote}})
+		}
+	}
+}
+
+// jobs returns what estimates the rows and alternatives. The LRU's are all of one pass,
+// and alternatives of one tier are rows.
+func (a *advice) jobs(s *adviseSettings, m *curve.Mini, sizes []int64) []*traceJob {
+	var jobs []*traceJob
+	add := func(policy string, size int64, run func(ctx context.Context, tick func(int64)) error) {
+		job := &traceJob{row: traceRow{Policy: policy, Size: size, Unit: "entries"}}
+		job.run = func(ctx context.Context, _ *traceRow, tick func(int64)) error {
+			return run(ctx, func(n int64) { tick(int64(float64(n) / m.Share)) })
+		}
+		jobs = append(jobs, job)
+	}
+	single := make(map[curveRow]*alternative)
+	for _, c := range a.Alternatives {
+		if len(c.Tiers) == 1 && !c.Tiers[0].remote {
+			single[curveRow{Policy: c.Tiers[0].Policy, Size: c.Tiers[0].Size}] = c
+			continue
+		}
+		add(c.name(), c.Tiers[0].Size, func(ctx context.Context, tick func(int64)) error {
+			e, err := m.Replay(ctx, c.replayed(), tick)
+			c.take(e, err)
+			return err
+		})
+	}
+	finish := func(r *curveRow, e curve.Estimate, err error) {
+		r.HitRatio, r.done = e.HitRatio, err == nil
+		if c := single[curveRow{Policy: r.Policy, Size: r.Size}]; c != nil {
+			c.take(e, err)
+		}
+	}
+	if slices.Contains(s.Policies, "lru") {
+		add("lru", sizes[len(sizes)-1], func(ctx context.Context, tick func(int64)) error {
+			lru, err := m.LRU(ctx, tick)
+			for _, r := range a.Rows {
+				if r.Policy == "lru" && err == nil {
+					finish(r, lru(r.Size), nil)
+				}
+			}
+			return err
+		})
+	}
+	for _, r := range a.Rows {
+		switch r.Policy {
+		case "lru":
+		case optimum:
+			add(optimum, r.Size, func(ctx context.Context, tick func(int64)) error {
+				e, err := m.Bound(ctx, r.Size, tick)
+				finish(r, e, err)
+				return err
+			})
+		default:
+			add(r.Policy, r.Size, func(ctx context.Context, tick func(int64)) error {
+				e, err := m.Replay(ctx, []replay.Tier{{Name: "l1", Policy: r.Policy, Size: r.Size}}, tick)
+				finish(r, e, err)
+				return err
+			})
+		}
+	}
+	return jobs
+}
+
+// verify replays in full what is asked for.
+func (a *advice) verify(ctx context.Context, s *adviseSettings, rec *capture.Trace, p *traceProgress) error {
+	if !s.Verify && !s.VerifyCurve {
+		return nil
+	}
+	var jobs []*traceJob
+	add := func(policy string, tiers []replay.Tier, full **float64) {
+		job := &traceJob{row: traceRow{Policy: policy, Size: tiers[0].Size, Unit: "entries"}}
+		job.run = func(ctx context.Context, _ *traceRow, tick func(int64)) error {
+			result, err := replay.Run(ctx, rec, tiers, tick)
+			if err == nil {
+				*full = share(float64(result.Hits), float64(result.Requests))
+			}
+			return err
+		}
+		jobs = append(jobs, job)
+	}
+	add(a.Advice.name(), a.Advice.replayed(), &a.Advice.FullHitRatio)
+	if s.VerifyCurve {
+		for _, r := range a.Rows {
+			if r.Policy != optimum {
+				add(r.Policy, []replay.Tier{{Name: "l1", Policy: r.Policy, Size: r.Size}}, &r.FullHitRatio)
+			}
+		}
+	}
+	err := runJobs(ctx, jobs, p)
+	a.Sample.compare(a.Rows)
+	return err
+}
