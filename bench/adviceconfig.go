@@ -33,7 +33,7 @@ func newRecommendation(s *adviseSettings, a *advice, best *alternative) *recomme
 
 // why tells what decided.
 func (s *adviseSettings) why(c *alternative) string {
-	simple := "of those that do the same, the one with the fewest tiers and the least memory"
+	simple := "of those that do the same, and are not slower by a tenth in the mean, the one with the fewest tiers and the least memory"
 	switch s.Goal {
 	case goalOrigin:
 		return fmt.Sprintf("no other has over 0.1 points fewer misses than %.2f %%; %s", 100*(1-c.HitRatio), simple)

@@ -140,8 +140,9 @@ type figureOfMerit struct {
 	relative float64
 }
 
-// choose returns the best under the goal, and of those that are as good the simplest:
-// with the fewest tiers, the least memory, the most hits.
+// choose returns the best under the goal, and of those that are as good one that is
+// not slower by a tenth in the mean, and then the simplest: with the fewest tiers, the least
+// memory, the most hits.
 func (s *adviseSettings) choose(all []*alternative) *alternative {
 	var by []figureOfMerit
 	switch s.Goal {
@@ -155,6 +156,7 @@ func (s *adviseSettings) choose(all []*alternative) *alternative {
 			figureOfMerit{func(c *alternative) float64 { return c.Mean }, 0, 0.01})
 	}
 	by = append(by,
+		figureOfMerit{func(c *alternative) float64 { return c.Mean }, 0, 0.1},
 		figureOfMerit{func(c *alternative) float64 { return float64(len(c.Tiers)) }, 0, 0},
 		figureOfMerit{func(c *alternative) float64 { return float64(c.Memory) }, 0, 0},
 		figureOfMerit{func(c *alternative) float64 { return 1 - c.HitRatio }, 0, 0})

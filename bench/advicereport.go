@@ -187,7 +187,7 @@ func (a *advice) writeCurve(b *strings.Builder, s *adviseSettings) {
 func about(n int64) string {
 	v, unit := float64(n), "B"
 	for _, next := range []string{"KiB", "MiB", "GiB", "TiB"} {
-		if v < 1024 {
+		if v < 1000 {
 			break
 		}
 		v, unit = v/1024, next
