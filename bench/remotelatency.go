@@ -11,15 +11,14 @@ import (
 
 // remoteTier is what is known of the remote tier. Nil: there is none.
 type remoteTier struct {
-	Label    string        `json:"label"`
-	Measured bool          `json:"measured"`
-	Gets     int           `json:"gets"` // that were measured
-	P50      float64       `json:"p50"`  // seconds
-	P99      float64       `json:"p99"`
-	Mean     float64       `json:"mean"`
-	samples  []float64     // seconds, sorted
-	url      string        // for the document, without secrets
-	within   time.Duration // that a measurement takes
+	Label    string    `json:"label"`
+	Measured bool      `json:"measured"`
+	Gets     int       `json:"gets"` // that were measured
+	P50      float64   `json:"p50"`  // seconds
+	P99      float64   `json:"p99"`
+	Mean     float64   `json:"mean"`
+	samples  []float64 // seconds, sorted
+	url      string    // for the document, without secrets
 }
 
 const (

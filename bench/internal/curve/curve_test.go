@@ -73,3 +73,72 @@ func TestDistancesAreThoseOfTheStore(t *testing.T) {
 		}
 	}
 }
+
+// TestPartIsLikeTheWhole: a tenth of the keys is within 2 points of full replays. Of the
+// long trace these are figures of "bench trace", as they take minutes.
+func TestPartIsLikeTheWhole(t *testing.T) {
+	if raceEnabled {
+		t.Skip("takes long under the race detector, for one goroutine")
+	}
+	full := map[int64]map[string]float64{
+		15250: {"lru": 0.0199, "2q": 0.0611, "arc": 0.0801, "w-tinylfu": 0.0870, "sieve": 0.0813},
+		76254: {"lru": 0.1681, "2q": 0.2938, "arc": 0.3272, "w-tinylfu": 0.3393, "sieve": 0.3197},
+		228762: {"lru": 0.6250, "2q": 0.6285, "arc": 0.6198, "w-tinylfu": 0.5689, "sieve": 0.5827},
+		381271: {"lru": 0.7451, "2q": 0.7456, "arc": 0.7526, "w-tinylfu": 0.7500, "sieve": 0.7593},
+	}
+	rec := public(t, "p3.arc.gz")
+	m, err := Reduce(t.Context(), rec, Options{Smallest: 15250})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if m.Requests()*10 > rec.Counts().Requests {
+		t.Errorf("%d requests of %d are replayed: more than a tenth", m.Requests(), rec.Counts().Requests)
+	}
+	lru, err := m.LRU(t.Context(), nothing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, n := 0.0, 0.0
+	for size, policies := range full {
+		for p, want := range policies {
+			e := lru(size)
+			if p != "lru" {
+				if e, err = m.Replay(t.Context(), []replay.Tier{{Name: "l1", Policy: p, Size: size}}, nothing); err != nil {
+					t.Fatal(err)
+				}
+			}
+			off := math.Abs(e.HitRatio - want)
+			if off > 0.02 {
+				t.Errorf("%s of %d: %.4f, and a full replay has %.4f", p, size, e.HitRatio, want)
+			}
+			sum, n = sum+off, n+1
+		}
+	}
+	t.Logf("%.2f points off in the mean", 100*sum/n)
+	spread, err := m.Spread(t.Context(), []int64{15250, 76254, 228762})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if spread <= 0 || spread > 0.02 {
+		t.Errorf("halves of the part differ by %.4f", spread)
+	}
+}
+
+// TestRate: short traces and few keys are taken as a whole, and long ones in part.
+func TestRate(t *testing.T) {
+	for _, test := range []struct {
+		requests, keys, smallest int64
+		want                     float64
+	}{
+		{100_000, 50_000, 1000, 1},
+		{505_500, 1011, 500, 0.4},
+		{505_500, 1011, 300, 1},
+		{4_000_000, 600_000, 2000, 0.1},
+		{1 << 32, 1 << 26, 1 << 20, 1.0 / 1024},
+	} {
+		if got := (Options{Smallest: test.smallest}).rate(test.requests, test.keys); got != test.want {
+			t.Errorf("%+v: got %v", test, got)
+		}
+	}
+}
