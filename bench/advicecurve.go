@@ -139,6 +139,9 @@ func (a *advice) sizes(s *adviseSettings) []int64 {
 		a.Trace.note("%s has room for %d entries, more than the %d keys need", s.Memory, a.Environment.Budget, a.Trace.Keys)
 	}
 	least := curve.Fine(a.Trace.Requests)
+	if a.Trace.Keys < 10*least { // no part of so few is fine
+		least = min(least, top/4)
+	}
 	sizes := []int64{top}
 	for n := top / 2; n >= least && len(sizes) < mostSizes; n /= 2 {
 		sizes = append(sizes, n)

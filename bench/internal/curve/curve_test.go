@@ -81,8 +81,8 @@ func TestPartIsLikeTheWhole(t *testing.T) {
 		t.Skip("takes long under the race detector, for one goroutine")
 	}
 	full := map[int64]map[string]float64{
-		15250: {"lru": 0.0199, "2q": 0.0611, "arc": 0.0801, "w-tinylfu": 0.0870, "sieve": 0.0813},
-		76254: {"lru": 0.1681, "2q": 0.2938, "arc": 0.3272, "w-tinylfu": 0.3393, "sieve": 0.3197},
+		15250:  {"lru": 0.0199, "2q": 0.0611, "arc": 0.0801, "w-tinylfu": 0.0870, "sieve": 0.0813},
+		76254:  {"lru": 0.1681, "2q": 0.2938, "arc": 0.3272, "w-tinylfu": 0.3393, "sieve": 0.3197},
 		228762: {"lru": 0.6250, "2q": 0.6285, "arc": 0.6198, "w-tinylfu": 0.5689, "sieve": 0.5827},
 		381271: {"lru": 0.7451, "2q": 0.7456, "arc": 0.7526, "w-tinylfu": 0.7500, "sieve": 0.7593},
 	}
