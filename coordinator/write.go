@@ -117,7 +117,7 @@ func (c *Cache[K, V]) expireIn(ctx context.Context, l *level[K, V], key K, now t
 		if e != nil && e.FreshUntil() > now {
 			e = c.expired(e, now)
 		}
-		done := false
+		var done bool
 		if e != nil && l.remaining(e, now) > 0 {
 			done, err = c.swapIn(ctx, l, key, e, version)
 		} else {
