@@ -42,6 +42,9 @@ func NewMapBytes() *MapBytes {
 // one. Each is closed on its own.
 func (m *MapBytes) Another() *MapBytes { return &MapBytes{server: m.server} }
 
+// Punctual implements [tier.Punctual]: no call waits for anything.
+func (m *MapBytes) Punctual() bool { return true }
+
 // Get implements [tier.Bytes].
 func (m *MapBytes) Get(ctx context.Context, key string) (value []byte, err error) {
 	err = m.do(ctx, func(s *mapServer) { value = bytes.Clone(s.get(key)) })
