@@ -28,11 +28,12 @@ all: vet lint test
 
 # The comparison is tested without -race, under which its full caches take minutes; so is
 # what byte budgets take of the heap, which -race makes another one, and so are stampedes
-# over all seeds, in seconds.
+# over all seeds, and the sample of a long trace, in seconds.
 test: servers
 	$(GO) test -race -timeout 20m $(TESTFLAGS) ./...
 	$(GO) test -run Heap ./backends/otter ./backends/ristretto ./backends/internal/size
 	$(GO) test -run OverSeeds ./bench/internal/lab
+	$(GO) test -run PartIsLikeTheWhole ./bench/internal/curve
 	$(PEERS) $(GO) test $(TESTFLAGS) ./...
 
 vet:
