@@ -165,11 +165,7 @@ func TestBusFencesAFillUnderWay(t *testing.T) {
 		settle()
 		a.mustSet(t, "k", "1")
 		synctest.Wait()
-		b.l3.Inject(func(ctx context.Context, _ storetest.Call, do func() error) error {
-			err := do()
-			_ = sleep(ctx, 100*time.Millisecond) // the answer is on its way
-			return err
-		}, storetest.Get)
+		b.l3.Inject(answersLate(100*time.Millisecond), storetest.Get)
 		done := make(chan struct{})
 		go func() {
 			defer close(done)

@@ -714,17 +714,23 @@ func (e *nilErr) Error() string { return e.s }
 
 // A store that returns an error which panics does not take the process down.
 func TestTypedNilErrorInBackground(t *testing.T) {
-	fs := storetest.NewFaulty(storetest.NewMap[string, string]())
-	fs.SetRemote()
-	fs.Inject(storetest.Fail(errors.New("down")))
-	c := newCache(t, coordinator.Options[string, string]{
-		Tiers:   []tier.Tier[string, string]{memory[string]("l1"), {Name: "l2", Store: fs}},
-		Backoff: policy.Backoff{Initial: 10 * time.Millisecond},
+	synctest.Test(t, func(t *testing.T) {
+		fs := storetest.NewFaulty(storetest.NewMap[string, string]())
+		fs.SetRemote()
+		fs.Inject(storetest.Fail(errors.New("down")))
+		c := newCache(t, coordinator.Options[string, string]{
+			Tiers:   []tier.Tier[string, string]{memory[string]("l1"), {Name: "l2", Store: fs}},
+			Backoff: policy.Backoff{Initial: 10 * time.Millisecond},
+		})
+		_ = c.Set(ctx, "a", "1")
+		var none *nilErr
+		fs.Inject(storetest.Fail(none))
+		fs.ForgetCalls()
+		time.Sleep(1500 * time.Millisecond)
+		if fs.Count() == 0 {
+			t.Error("the write was not tried again")
+		}
 	})
-	_ = c.Set(ctx, "a", "1")
-	var none *nilErr
-	fs.Inject(storetest.Fail(none))
-	time.Sleep(1500 * time.Millisecond)
 }
 
 // The cause of a context is in the error.

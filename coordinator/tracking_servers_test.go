@@ -52,12 +52,14 @@ func (m *member) awaitTracking(t *testing.T, connected bool) {
 // quietTracking waits until the cache has been told of all that was written by now.
 func (m *member) quietTracking(t *testing.T) {
 	t.Helper()
-	for quiet, last := 0, uint64(0); quiet < 20; time.Sleep(time.Millisecond) {
+	quiet, last := 0, uint64(0)
+	awaitReal(t, 15*time.Second, "no change is told any more", func() bool {
 		s := m.Stats().Tracking
 		if quiet++; s.Doubtful > 0 || s.Changes != last {
 			quiet, last = 0, s.Changes
 		}
-	}
+		return quiet >= 20
+	})
 }
 
 // peekTier returns which tier has the key.
