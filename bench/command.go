@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/terracecache/terrace/coordinator/config"
 )
@@ -69,6 +70,28 @@ func rootCommand(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	c.AddCommand(compareCommand(stdin, stdout, stderr), validateCommand(stdin, stdout, stderr),
 		fleetCommand(stdout, stderr), traceCommand(stdin, stdout, stderr), adviseCommand(stdin, stdout, stderr), processCommand(stdin, stdout),
 		stampedeCommand(stdout, stderr), jitterCommand(stdout, stderr), xfetchCommand(stdout, stderr))
+	return c
+}
+
+// flagSettings are what a command is run with, all of it set by flags.
+type flagSettings interface {
+	register(f *pflag.FlagSet)
+	// fromFlags completes the settings, and returns what is wrong with them.
+	fromFlags(f *pflag.FlagSet) error
+}
+
+// withSettings completes a command that takes no arguments: its settings are checked
+// before it runs.
+func withSettings(c *cobra.Command, s flagSettings, run func(context.Context) error) *cobra.Command {
+	c.Args = noArguments
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := s.fromFlags(c.Flags()); err != nil {
+			return err
+		}
+		return run(c.Context())
+	}
+	c.Flags().SortFlags = false
+	s.register(c.Flags())
 	return c
 }
 

@@ -41,22 +41,12 @@ const compareExample = `  go run ./bench compare --config caches.yaml
 // combinationsCommand compares combinations, under the given name.
 func combinationsCommand(name string, stdout, stderr io.Writer) *cobra.Command {
 	s := new(settings)
-	c := &cobra.Command{
+	return withSettings(&cobra.Command{
 		Use:     name,
 		Short:   "Compare combinations of cache tiers on one workload",
 		Long:    combinationsHelp,
 		Example: combinationsExample,
-		Args:    noArguments,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := s.fromFlags(c.Flags()); err != nil {
-				return err
-			}
-			return compare(c.Context(), s, stdout, stderr)
-		},
-	}
-	c.Flags().SortFlags = false
-	s.register(c.Flags())
-	return c
+	}, s, func(ctx context.Context) error { return compare(ctx, s, stdout, stderr) })
 }
 
 // compareCommand compares combinations, or with --config the caches of documents.

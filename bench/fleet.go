@@ -142,22 +142,12 @@ func (s *fleetSettings) fromFlags(f *pflag.FlagSet) error {
 
 func fleetCommand(stdout, stderr io.Writer) *cobra.Command {
 	s := new(fleetSettings)
-	c := &cobra.Command{
+	return withSettings(&cobra.Command{
 		Use:     "fleet",
 		Short:   "Run several processes on one server: origin calls, stale reads, waits",
 		Long:    fleetHelp,
 		Example: fleetExample,
-		Args:    noArguments,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := s.fromFlags(c.Flags()); err != nil {
-				return err
-			}
-			return runFleet(c.Context(), s, stdout, stderr)
-		},
-	}
-	c.Flags().SortFlags = false
-	s.register(c.Flags())
-	return c
+	}, s, func(ctx context.Context) error { return runFleet(ctx, s, stdout, stderr) })
 }
 
 // runFleet runs all scenarios and writes the report, or what of it was done.

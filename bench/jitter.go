@@ -55,8 +55,8 @@ func (s *jitterSettings) expiry(jitter float64) lab.Expiry {
 	return lab.Expiry{Keys: s.Keys, TTL: s.TTL, Jitter: jitter, Cycles: s.Cycles}
 }
 
-// validate returns what is wrong with the settings.
-func (s *jitterSettings) validate(f *pflag.FlagSet) error {
+// fromFlags returns what is wrong with the settings.
+func (s *jitterSettings) fromFlags(f *pflag.FlagSet) error {
 	for _, err := range []error{
 		s.validateCommon(f),
 		between("keys", s.Keys, 1, maxKeys),
@@ -87,22 +87,12 @@ func (s *jitterSettings) validate(f *pflag.FlagSet) error {
 
 func jitterCommand(stdout, stderr io.Writer) *cobra.Command {
 	s := new(jitterSettings)
-	c := &cobra.Command{
+	return withSettings(&cobra.Command{
 		Use:     "jitter",
 		Short:   "Show what jitter of the TTL does for keys that end together",
 		Long:    jitterHelp,
 		Example: jitterExample,
-		Args:    noArguments,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := s.validate(c.Flags()); err != nil {
-				return err
-			}
-			return runJitter(c.Context(), s, stdout, stderr)
-		},
-	}
-	c.Flags().SortFlags = false
-	s.register(c.Flags())
-	return c
+	}, s, func(ctx context.Context) error { return runJitter(ctx, s, stdout, stderr) })
 }
 
 // jitterReport is all that the simulation found.

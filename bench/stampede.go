@@ -123,26 +123,18 @@ func (s *stampedeSettings) comparison() lab.Comparison {
 
 func stampedeCommand(stdout, stderr io.Writer) *cobra.Command {
 	s := new(stampedeSettings)
-	c := &cobra.Command{
+	return withSettings(&cobra.Command{
 		Use:     "stampede",
 		Short:   "Compare what protects an origin when a key that many read ends",
 		Long:    stampedeHelp,
 		Example: stampedeExample,
-		Args:    noArguments,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := s.fromFlags(c.Flags()); err != nil {
-				return err
-			}
-			nap, release := newNap()
-			defer release()
-			run := s.comparison()
-			run.Await = (&pace{nap: nap}).await
-			return runStampede(c.Context(), s, run, stdout, stderr)
-		},
-	}
-	c.Flags().SortFlags = false
-	s.register(c.Flags())
-	return c
+	}, s, func(ctx context.Context) error {
+		nap, release := newNap()
+		defer release()
+		run := s.comparison()
+		run.Await = (&pace{nap: nap}).await
+		return runStampede(ctx, s, run, stdout, stderr)
+	})
 }
 
 // runStampede runs the published cases and the comparison, and writes the report, or

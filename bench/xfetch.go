@@ -45,8 +45,8 @@ func (s *xfetchSettings) register(f *pflag.FlagSet) {
 	s.registerCommon(f, "of the draws")
 }
 
-// validate returns what is wrong with the settings.
-func (s *xfetchSettings) validate(f *pflag.FlagSet) error {
+// fromFlags returns what is wrong with the settings.
+func (s *xfetchSettings) fromFlags(f *pflag.FlagSet) error {
 	for _, err := range []error{
 		s.validateCommon(f),
 		above("delta", s.Delta, 0, maxDuration),
@@ -76,22 +76,12 @@ func (s *xfetchSettings) validate(f *pflag.FlagSet) error {
 
 func xfetchCommand(stdout, stderr io.Writer) *cobra.Command {
 	s := new(xfetchSettings)
-	c := &cobra.Command{
+	return withSettings(&cobra.Command{
 		Use:     "xfetch",
 		Short:   "Show how likely a read starts a refresh under XFetch",
 		Long:    xfetchHelp,
 		Example: xfetchExample,
-		Args:    noArguments,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := s.validate(c.Flags()); err != nil {
-				return err
-			}
-			return runXFetch(c.Context(), s, stdout, stderr)
-		},
-	}
-	c.Flags().SortFlags = false
-	s.register(c.Flags())
-	return c
+	}, s, func(ctx context.Context) error { return runXFetch(ctx, s, stdout, stderr) })
 }
 
 // xfetchReport is all that was drawn.
