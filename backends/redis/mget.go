@@ -30,8 +30,8 @@ var errShortAnswer = errors.New("MGET answered for other keys than were asked fo
 func (s *Store) getMany(ctx context.Context, keys []string, answers []gather.Answer[[]byte]) (dead, ok bool) {
 	args := make([]any, 1, 1+len(keys))
 	args[0] = "mget"
-	for _, key := range keys {
-		args = append(args, key)
+	for i := range keys {
+		args = append(args, &keys[i]) // go-redis takes pointers, which need no memory here
 	}
 	cmd := redis.NewSliceCmd(ctx, args...)
 	err := s.client.Process(ctx, cmd)

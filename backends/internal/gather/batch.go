@@ -23,23 +23,24 @@ type batch[V any] struct {
 	deserted  bool // none is left, and the round trip is under way
 	hasLanded bool
 
-	landed chan struct{} // is closed when the answers are there
+	waiters []*waiter // nil in the place of one who has left
 
 	// A lone read needs no more memory than this.
 	oneKey    [1]string
 	oneShared [1]bool
 	oneAnswer [1]Answer[V]
+	oneWaiter [1]*waiter
 }
 
 var errGoexit = errors.New("the client ended the goroutine of its call")
 
 func newBatch[V any](first context.Context, size int) *batch[V] {
-	b := &batch[V]{begun: time.Now(), landed: make(chan struct{})}
+	b := &batch[V]{begun: time.Now()}
 	b.ctx.values = first
 	if size > 1 {
-		b.keys, b.shared = make([]string, 0, size), make([]bool, 0, size)
+		b.keys, b.shared, b.waiters = make([]string, 0, size), make([]bool, 0, size), make([]*waiter, 0, size)
 	} else {
-		b.keys, b.shared = b.oneKey[:0], b.oneShared[:0]
+		b.keys, b.shared, b.waiters = b.oneKey[:0], b.oneShared[:0], b.oneWaiter[:0]
 	}
 	return b
 }
@@ -102,10 +103,14 @@ func (b *batch[V]) fail(err error) {
 	}
 }
 
-// land hands the answers out. It is called with the gatherer's mutex.
-func (b *batch[V]) land() {
-	b.hasLanded = true
-	close(b.landed)
+// wake tells those who wait that the batch has landed. It is called without the gatherer's
+// mutex: nobody leaves any more.
+func (b *batch[V]) wake() {
+	for _, w := range b.waiters {
+		if w != nil {
+			w.woken <- true
+		}
+	}
 }
 
 // trip makes the round trip of a batch.
@@ -122,8 +127,9 @@ func (g *Gatherer[V]) trip(b *batch[V]) {
 		}
 		b.cancel()
 		g.mu.Lock()
-		b.land()
+		b.hasLanded = true
 		g.mu.Unlock()
+		b.wake()
 	}()
 	if err := g.gate.Enter(&b.ctx); err != nil {
 		b.fail(err)

@@ -2,9 +2,9 @@
 // share round trips.
 //
 // A read that finds few round trips under way goes at once, so that a lone reader
-// pays nothing. Those that come while some are under way wait together, and the first
-// of these to end takes them all along. No clock decides how many share a round trip;
-// how busy the store is does.
+// pays nothing. Those that come while some are under way wait together, until one of these
+// ends or they are a good part of all who read. No clock decides how many share a round
+// trip; how busy the store is does.
 package gather
 
 import (
@@ -21,10 +21,14 @@ const (
 	// atOnce is how many round trips are under way before reads wait for each other.
 	atOnce = 4
 
-	// crowd is how many reads share a round trip before one at a time is what serves
-	// them best: each costs the same whatever it carries, and all that come while one
-	// is under way make the next the fuller.
-	crowd = 8
+	// crowd is how many keys are read at a time before round trips wait to be the fuller,
+	// as each costs the same whatever it carries.
+	crowd = 16
+
+	// crowdAtOnce is into how many round trips a crowd parts: while one is on its way,
+	// those whose answers have come board the next, so that neither client nor server
+	// waits for the other.
+	crowdAtOnce = 3
 
 	// patience is how long reads wait for a round trip to end. Then they make one of
 	// their own: those under way are slow, or stalled, and another connection may not
@@ -39,11 +43,15 @@ type Gatherer[V any] struct {
 	most  int
 	fetch Fetch[V]
 
+	waiters sync.Pool
+
 	mu     sync.Mutex
 	open   *batch[V] // takes further reads; nil when none waits
 	places index     // of the open batch's keys
 	flying int       // round trips under way that somebody waits for, and those about to begin
 	recent int       // how many keys the last round trip had
+	aboard int       // keys of those that fly
+	throng int       // how many keys have been aboard lately, at most
 	alarm  *time.Timer
 	armed  bool
 	closed bool
@@ -74,22 +82,25 @@ func (g *Gatherer[V]) Do(ctx context.Context, key string) (a Answer[V], shared b
 	if err := ctx.Err(); err != nil {
 		return Answer[V]{Err: err}, false
 	}
-	b, place := g.board(ctx, key)
+	w := g.waiter()
+	b, place := g.board(ctx, key, w)
 	if b == nil {
+		g.free(w)
 		return Answer[V]{Err: tier.ErrClosed}, false
 	}
-	select {
-	case <-b.landed:
-	case <-ctx.Done():
-		if !g.leave(b) {
+	if !w.wait(ctx) {
+		if !g.leave(b, w) {
+			g.free(w)
 			return Answer[V]{Err: ctx.Err()}, false
 		}
+		w.waitAnyway()
 	}
+	g.free(w)
 	return b.answers[place], b.shared[place]
 }
 
 // board gives the read its place in a batch, and sees to it that the batch goes.
-func (g *Gatherer[V]) board(ctx context.Context, key string) (b *batch[V], place int) {
+func (g *Gatherer[V]) board(ctx context.Context, key string, w *waiter) (b *batch[V], place int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
@@ -101,12 +112,14 @@ func (g *Gatherer[V]) board(ctx context.Context, key string) (b *batch[V], place
 	}
 	b = g.open
 	place = b.add(ctx, key, &g.places)
+	w.place = len(b.waiters)
+	b.waiters = append(b.waiters, w)
 	switch {
 	case len(b.keys) >= g.most:
-		g.flying++
-		g.take()
-		go g.fly(b)
+		g.depart()
 	case b.called:
+	case g.isPart():
+		g.depart()
 	case g.mayStart():
 		g.call()
 	case !g.armed:
@@ -118,10 +131,22 @@ func (g *Gatherer[V]) board(ctx context.Context, key string) (b *batch[V], place
 // mayStart reports whether so few round trips are under way that another may begin. It
 // is called with the mutex.
 func (g *Gatherer[V]) mayStart() bool {
-	if g.recent >= crowd {
+	if g.throng >= crowd {
 		return g.flying < 1
 	}
 	return g.flying < atOnce
+}
+
+// isPart reports whether those who wait are as many of a crowd as are to go together. It
+// is called with the mutex.
+func (g *Gatherer[V]) isPart() bool {
+	return g.throng >= crowd && g.flying < crowdAtOnce && len(g.open.keys)*crowdAtOnce >= g.throng
+}
+
+// depart makes the round trip of the open batch at once. It is called with the mutex.
+func (g *Gatherer[V]) depart() {
+	g.flying++
+	go g.fly(g.take())
 }
 
 // call starts a round trip for who waits. It is called with the mutex.
@@ -163,6 +188,8 @@ func (g *Gatherer[V]) take() *batch[V] {
 		return nil
 	}
 	g.open, g.recent = nil, len(b.keys)
+	g.aboard += len(b.keys)
+	g.throng = max(g.aboard, g.throng-(g.throng-g.aboard+7)/8) // what is over is forgotten slowly
 	b.depart()
 	return b
 }
@@ -198,8 +225,9 @@ func (g *Gatherer[V]) next(after *batch[V]) *batch[V] {
 	defer g.mu.Unlock()
 	if !after.deserted { // which has been counted off
 		g.flying--
+		g.aboard -= len(after.keys)
 	}
-	if g.open == nil || !g.mayStart() {
+	if g.open == nil || !g.mayStart() && !g.isPart() {
 		return nil
 	}
 	g.flying++
@@ -208,12 +236,13 @@ func (g *Gatherer[V]) next(after *batch[V]) *batch[V] {
 
 // leave takes a caller whose context has ended out of the batch, unless there is an
 // answer.
-func (g *Gatherer[V]) leave(b *batch[V]) (answered bool) {
+func (g *Gatherer[V]) leave(b *batch[V], w *waiter) (answered bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if b.hasLanded {
 		return true
 	}
+	b.waiters[w.place] = nil
 	b.waiting--
 	switch {
 	case b.waiting > 0:
@@ -223,6 +252,7 @@ func (g *Gatherer[V]) leave(b *batch[V]) (answered bool) {
 		b.deserted = true
 		b.cancel()
 		g.flying--
+		g.aboard -= len(b.keys)
 		if g.open != nil && !g.open.called && g.mayStart() {
 			g.call()
 		}
@@ -262,14 +292,18 @@ func (g *Gatherer[V]) ring() {
 // under way end by themselves.
 func (g *Gatherer[V]) Close() {
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	g.closed = true
 	if g.alarm != nil {
 		g.alarm.Stop()
 	}
-	if b := g.open; b != nil {
-		g.open = nil
+	b := g.open
+	g.open = nil
+	if b != nil {
 		b.fail(tier.ErrClosed)
-		b.land()
+		b.hasLanded = true
+	}
+	g.mu.Unlock()
+	if b != nil {
+		b.wake()
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -163,26 +164,36 @@ func TestAFullBatchGoesAtOnce(t *testing.T) {
 	})
 }
 
-func TestACrowdMakesOneRoundTripAtATime(t *testing.T) {
+// Of many readers some are on their way while others board: a few round trips are under
+// way, each with its part of the crowd.
+func TestACrowdGoesInParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		const crowd, rounds, parts = 60, 50, 3 // as many as the gatherer makes of a crowd
 		s := &server{took: quick}
-		g := gather.New(gate.New(100), 100, s.fetch)
+		var under, most atomic.Int32
+		g := gather.New(gate.New(100), 100, func(ctx context.Context, keys []string, answers []gather.Answer[string]) {
+			n := under.Add(1)
+			defer under.Add(-1)
+			s.fetch(ctx, keys, answers)
+			if len(s.asked()) > crowd { // the crowd is known by then
+				most.Store(max(most.Load(), n))
+			}
+		})
 		var readers sync.WaitGroup
-		hold(t, g, &readers, quick)
-		const crowd = 10
 		for i := range crowd {
-			readers.Go(func() { read(t, g, fmt.Sprint("k", i), 2*quick) })
-		}
-		synctest.Wait()
-		time.Sleep(quick) // the crowd's round trip begins
-		synctest.Wait()
-		for i := range crowd {
-			readers.Go(func() { read(t, g, fmt.Sprint("more", i), 2*quick) })
-			synctest.Wait()
+			readers.Go(func() {
+				for round := range rounds {
+					key := fmt.Sprint("k", i, " ", round)
+					if a, _ := g.Do(t.Context(), key); a.Value != strings.ToUpper(key) || a.Err != nil {
+						t.Errorf("%s: got %q, %v", key, a.Value, a.Err)
+					}
+				}
+			})
 		}
 		readers.Wait()
-		if got := len(s.asked()); got != held+2 {
-			t.Errorf("%d round trips, want %d", got, held+2)
+		trips := len(s.asked())
+		if most.Load() < parts-1 || most.Load() > parts || trips < 90 || trips > 200 {
+			t.Errorf("%d round trips, %d at a time, want about 120, %d", trips, most.Load(), parts)
 		}
 		for i := range 3 {
 			read(t, g, fmt.Sprint("lone", i), quick)
