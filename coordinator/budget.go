@@ -12,6 +12,7 @@ type budget struct {
 	ending
 	parent   *detached // until it is released
 	values   context.Context
+	caller   context.Context // with whose end it ends too; or nil
 	nodeless bool
 	hook     hook
 	deadline time.Time
@@ -20,6 +21,50 @@ type budget struct {
 	// Guarded by the queue's lock.
 	earlier, later *budget
 	queued         bool
+	unheed         func() bool // ends what heedCaller began
+}
+
+// Done implements [context.Context].
+func (b *budget) Done() <-chan struct{} {
+	b.heedCaller()
+	return b.ending.Done()
+}
+
+// Err implements [context.Context].
+func (b *budget) Err() error {
+	if b.caller != nil {
+		if err := b.caller.Err(); err != nil {
+			b.end(err)
+		}
+	}
+	return b.ending.Err()
+}
+
+// AfterFunc is that of the ending.
+func (b *budget) AfterFunc(call func()) (stop func() bool) {
+	b.heedCaller()
+	return b.ending.AfterFunc(call)
+}
+
+// Interrupt is what the stores that gather reads look for in a context: it is Done for who
+// waits for one thing more, and needs no channel of its own. With a budget ends, where it
+// is not nil, what is returned beside.
+func (b *budget) Interrupt(c chan<- bool) (beside context.Context, ok bool) {
+	return b.caller, b.interrupt(c)
+}
+
+// heedCaller ends the budget with the caller's context, for a store that waits for its
+// end. Few do, since the end is seldom what a call waits for.
+func (b *budget) heedCaller() {
+	if b.caller == nil {
+		return
+	}
+	b.queue.mu.Lock()
+	defer b.queue.mu.Unlock()
+	if b.queued && b.unheed == nil {
+		caller := b.caller
+		b.unheed = context.AfterFunc(caller, func() { b.end(caller.Err()) })
+	}
 }
 
 // Deadline implements [context.Context].
@@ -31,7 +76,7 @@ func (b *budget) Value(key any) any { return valueOf(b.values, b.nodeless, key) 
 // within returns a context that ends with d, or when the limit has passed. It must be
 // released.
 func (d *detached) within(q *deadlines) *budget {
-	b := &budget{parent: d, values: d.values, nodeless: d.nodeless, queue: q, deadline: time.Now().Add(q.limit)}
+	b := &budget{parent: d, values: d.values, caller: d.caller, nodeless: d.nodeless, queue: q, deadline: time.Now().Add(q.limit)}
 	b.hook.child = &b.ending
 	if !d.hook(&b.hook) {
 		b.end(d.Err())
@@ -42,7 +87,9 @@ func (d *detached) within(q *deadlines) *budget {
 }
 
 func (b *budget) release() {
-	b.queue.remove(b)
+	if unheed := b.queue.remove(b); unheed != nil {
+		unheed()
+	}
 	b.parent.unhook(&b.hook)
 	b.parent = nil
 	b.end(context.Canceled)

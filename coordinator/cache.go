@@ -42,10 +42,9 @@ type Cache[K comparable, V any] struct {
 	bus        *link[K, V]        // nil where there is none
 	tracking   *tracking[K, V]    // nil where there is none
 
-	life     *life
-	underway underway[K, V]
-	base     context.Context // ends when Close has drained or given up
-	stop     context.CancelCauseFunc
+	life *life
+	base context.Context // ends when Close has drained or given up
+	stop context.CancelCauseFunc
 }
 
 // New makes a cache of the options. The error names all that is wrong with them.
@@ -190,7 +189,7 @@ type level[K comparable, V any] struct {
 	floorEnd atomic.Int64 // when all from before the floor must be dead
 	breaker  *breaker     // nil where there is none
 	// deadlines end the calls of flights.
-	deadlines deadlines
+	deadlines lanes
 	repeats   *repeats[K, V]
 	counts    levelCounts
 }
@@ -214,7 +213,7 @@ func newLevel[K comparable, V any](t tier.Tier[K, V], maxRepeats int) *level[K, 
 	if l.timeout == 0 {
 		l.timeout = tier.DefaultTimeout
 	}
-	l.deadlines.limit = l.timeout
+	l.deadlines.limit(l.timeout)
 	if !l.local && !tier.IsPunctual(t.Store) {
 		l.store = newOnTime(t.Store)
 	}
@@ -257,9 +256,11 @@ func (l *level[K, V]) bounded(ctx context.Context, call func(context.Context) er
 	err = errPanicked
 	defer func() { l.breaker.report(permit, judged(ctx, err)) }()
 	if d, ok := ctx.(*detached); ok {
-		b := d.within(&l.deadlines)
+		b := d.within(l.deadlines.lane(d))
 		defer b.release()
-		err = call(b)
+		if err = call(b); err != nil && d.isLeft() {
+			err = errCallerLeft
+		}
 		return err
 	}
 	within, cancel := context.WithTimeout(ctx, l.timeout)

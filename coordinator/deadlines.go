@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// deadlines ends the budgets of one level when their time is over. As all have the same
+// deadlines ends budgets of one level when their time is over. As all have the same
 // limit they end in the order in which they began, so that one timer, for the first of
 // them, serves all, and few calls have to set it.
 type deadlines struct {
@@ -16,6 +16,7 @@ type deadlines struct {
 	first, last *budget
 	timer       *time.Timer
 	armed       bool
+	_           [64]byte // keeps neighbours off these cache lines
 }
 
 // add puts a new budget, whose deadline is the limit from now, in line.
@@ -37,10 +38,12 @@ func (q *deadlines) add(b *budget) {
 
 // remove takes out a budget that is not needed any more. The timer is left as it is:
 // it finds out by itself.
-func (q *deadlines) remove(b *budget) {
+func (q *deadlines) remove(b *budget) (unheed func() bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.unlink(b)
+	unheed, b.unheed = b.unheed, nil
+	return unheed
 }
 
 func (q *deadlines) unlink(b *budget) {
@@ -87,6 +90,25 @@ func (q *deadlines) ring() {
 	q.mu.Unlock()
 	for _, b := range over {
 		b.end(context.DeadlineExceeded)
+	}
+}
+
+// lanes are the deadlines of one level, in parts, so that calls on several cores do not
+// meet in one list.
+type lanes [8]deadlines
+
+func (l *lanes) limit(d time.Duration) {
+	for i := range l {
+		l[i].limit = d
+	}
+}
+
+// lane returns the part that the flight's calls are in.
+func (l *lanes) lane(d *detached) *deadlines { return &l[int(d.lane)%len(l)] }
+
+func (l *lanes) rest() {
+	for i := range l {
+		l[i].rest()
 	}
 }
 

@@ -12,14 +12,22 @@ type detached struct {
 	ending
 	values   context.Context
 	nodeless bool // nodeOf is to find none
+	lane     byte // of deadlines
+
+	// caller is set while the one who leads the flight searches for it. The search ends
+	// with his context, and the flight goes on without him.
+	caller context.Context
 }
 
-// withoutEnd returns a context with the values alone.
-func withoutEnd(ctx context.Context) context.Context {
-	if _, limited := ctx.Deadline(); !limited && ctx.Done() == nil {
-		return ctx
+// isLeft reports whether the caller who searches has to leave.
+func (d *detached) isLeft() bool { return d.caller != nil && d.caller.Err() != nil }
+
+// Err implements [context.Context].
+func (d *detached) Err() error {
+	if d.isLeft() {
+		return d.caller.Err()
 	}
-	return context.WithoutCancel(ctx)
+	return d.ending.Err()
 }
 
 // Deadline implements [context.Context].
@@ -32,7 +40,8 @@ func valueOf(values context.Context, nodeless bool, key any) any {
 	if _, ok := key.(nodeKey); ok && nodeless {
 		return nil
 	}
-	return values.Value(key)
+	// What package context finds in a context that can be cancelled is no value of it.
+	return context.WithoutCancel(values).Value(key)
 }
 
 // sleep waits, and reports whether the context has not ended meanwhile.

@@ -9,6 +9,7 @@ type ending struct {
 	done  chan struct{}
 	err   error // when it has ended
 	hooks *hook
+	wake  chan<- bool // is sent false at the end; nil where nobody waits so
 }
 
 // hook is what happens at a context's end: a function is called, or a child ends. It
@@ -38,6 +39,24 @@ func (e *ending) Err() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.err
+}
+
+// interrupt has false sent at the end, where nobody else wants that now.
+func (e *ending) interrupt(c chan<- bool) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err != nil || e.wake != nil {
+		return false
+	}
+	e.wake = c
+	return true
+}
+
+// Uninterrupt ends what interrupt began.
+func (e *ending) Uninterrupt() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.wake = nil
 }
 
 // AfterFunc is what package context looks for in a context that is not its own: with
@@ -94,6 +113,12 @@ func (e *ending) end(err error) {
 	e.err = err
 	if e.done != nil {
 		close(e.done)
+	}
+	if e.wake != nil {
+		select {
+		case e.wake <- false:
+		default:
+		}
 	}
 	for h := e.hooks; h != nil; h = h.next {
 		h.in = false

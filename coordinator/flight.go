@@ -20,8 +20,9 @@ type flight[K comparable, V any] struct {
 	announced bool          // the answer is out, the flight goes on
 	landed    bool
 	fenced    bool
-	looking   bool // for an answer or a lease; what others write meanwhile makes it doubted
-	doubted   bool // others have written since it began to look: what it has seen is not stored
+	holds     int32 // of those who read it: the leader and who has joined
+	looking   bool  // for an answer or a lease; what others write meanwhile makes it doubted
+	doubted   bool  // others have written since it began to look: what it has seen is not stored
 	answer    answer[V]
 
 	// early is the answer once it is known, while it is still being stored.
@@ -38,7 +39,8 @@ type flight[K comparable, V any] struct {
 	inBackground atomic.Bool // whoever abandons the flight gives that place back
 
 	work       detached      // for the tiers
-	next, prev *flight[K, V] // of those under way
+	next, prev *flight[K, V] // of those under way, if it is listed there
+	listed     bool
 
 	// watch tells who lands a flight that loads, which has loading by then.
 	watch   atomic.Int32

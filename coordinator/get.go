@@ -234,6 +234,7 @@ func (c *Cache[K, V]) attempt(ctx context.Context, key K, load loading[K, V], pl
 	}
 	*a = c.await(ctx, f, true)
 	a.joined = true
+	c.letGo(f)
 }
 
 // lookInto searches the tiers in memory. If it has an answer it ends the look, and

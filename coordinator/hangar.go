@@ -3,8 +3,7 @@ package coordinator
 import "sync"
 
 // hangar keeps flights that have ended for those to come. Most flights find their answer
-// in a tier before anybody has joined them; a read of a shared tier then makes no garbage
-// of its flight's size.
+// in a tier; a read of a shared tier then makes no garbage of its flight's size.
 type hangar[K comparable, V any] struct {
 	pool sync.Pool
 }
@@ -16,17 +15,22 @@ func (h *hangar[K, V]) get() *flight[K, V] {
 	return new(flight[K, V])
 }
 
-// put takes a flight back that only its leader knows of, who has no more use for it.
+// put takes a flight back that nobody has a use for any more.
 func (h *hangar[K, V]) put(f *flight[K, V]) {
 	*f = flight[K, V]{}
 	h.pool.Put(f)
 }
 
-// recycle takes back a flight that has landed, unless somebody may still know of it: who
-// has joined it, for whom there is a channel to wait on; a loader, or who waits for one;
-// or Close, which knows of those that were under way when it began.
-func (c *Cache[K, V]) recycle(f *flight[K, V]) {
-	if f.done == nil && f.loading == nil && f.lease == nil && f.node.Load() == nil && !c.life.isClosing() {
+// letGo ends a hold of a flight, and takes the flight back with the last one, unless
+// somebody else may still know of it: a loader, or who waits for one; or Close, which knows
+// of those that were under way when it began. A leader whose flight goes on without him
+// keeps his hold.
+func (c *Cache[K, V]) letGo(f *flight[K, V]) {
+	f.shard.mu.Lock()
+	f.holds--
+	last := f.holds == 0 && f.landed
+	f.shard.mu.Unlock()
+	if last && f.loading == nil && f.lease == nil && f.node.Load() == nil && !c.life.isClosing() {
 		c.table.hangar.put(f)
 	}
 }

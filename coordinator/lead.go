@@ -62,12 +62,17 @@ func (c *Cache[K, V]) lead(ctx context.Context, f *flight[K, V], load loading[K,
 	}
 	started = true
 	f.place = place
-	f.work.values = withoutEnd(ctx)
-	if ctx.Done() == nil && c.local < len(c.levels) {
-		if c.searchHere(f) {
+	f.work.values = ctx
+	if c.searchesHere(ctx) {
+		if ctx.Done() != nil {
+			f.work.caller = ctx
+		}
+		landed := c.searchHere(f)
+		f.work.caller = nil
+		if landed {
 			a = f.answer
 			if a.entry != nil { // else code of the user's may have panicked
-				c.recycle(f)
+				c.letGo(f)
 			}
 			return a
 		}
@@ -84,7 +89,9 @@ func (c *Cache[K, V]) begin(f *flight[K, V]) bool {
 	if !c.life.begin() {
 		return false
 	}
-	c.underway.add(f)
+	f.shard.mu.Lock()
+	f.shard.underway.add(f)
+	f.shard.mu.Unlock()
 	if c.base.Err() != nil { // Close has ended those under way before this one came
 		f.work.end(context.Canceled)
 	}
@@ -134,6 +141,20 @@ func (c *Cache[K, V]) run(f *flight[K, V]) {
 	landed = true
 }
 
+// searchesHere reports whether the caller searches the shared levels for the flight that
+// he leads. One who may leave does where nothing else is to be written there that he could
+// leave in the middle; the search then begins anew without him.
+func (c *Cache[K, V]) searchesHere(ctx context.Context) bool {
+	switch shared := len(c.levels) - c.local; shared {
+	case 0:
+		return false
+	case 1:
+		return true
+	default:
+		return ctx.Done() == nil
+	}
+}
+
 // searchHere is searchRest on the goroutine of the caller who leads the flight.
 func (c *Cache[K, V]) searchHere(f *flight[K, V]) (landed bool) {
 	returned := false
@@ -166,6 +187,9 @@ func (c *Cache[K, V]) mend(f *flight[K, V], panicked any, landed bool) {
 func (c *Cache[K, V]) searchRest(f *flight[K, V]) (landed bool) {
 	x := &f.finding
 	c.lookAnew(f, f.from)
+	if x.hit == nil && f.work.isLeft() {
+		return false // and is called again
+	}
 	f.from = len(c.levels)
 	switch {
 	case x.hit != nil:
@@ -218,7 +242,6 @@ func (c *Cache[K, V]) leaveBackground(f *flight[K, V]) {
 // landed lands a flight that is under way.
 func (c *Cache[K, V]) landed(f *flight[K, V], a answer[V]) {
 	if c.table.land(f, a) {
-		c.underway.remove(f)
 		c.life.end()
 	}
 }
@@ -290,7 +313,7 @@ func (c *Cache[K, V]) startRefresh(ctx context.Context, key K, load loading[K, V
 	c.counts.refreshes.Add(1)
 	f.load, f.refreshing = load, e
 	f.finding = c.newFinding()
-	f.work.values = withoutEnd(ctx)
+	f.work.values = ctx
 	// Nobody waits for a refresh, so the loader that the reader may be in is no part
 	// of what the refresh's own loader waits for.
 	f.work.nodeless = true

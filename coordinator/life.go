@@ -103,7 +103,7 @@ func (c *Cache[K, V]) Close(ctx context.Context) error {
 		}
 	}
 	c.stop(ErrClosed)
-	c.underway.each(func(f *flight[K, V]) {
+	c.table.eachUnderway(func(f *flight[K, V]) {
 		f.work.end(context.Canceled)
 		c.abandon(f, ErrClosed, context.Canceled)
 	})

@@ -22,5 +22,5 @@ func (c *loaderContext) Value(key any) any {
 	if _, ok := key.(nodeKey); ok {
 		return c.node
 	}
-	return c.values.Value(key)
+	return valueOf(c.values, false, key)
 }

@@ -18,9 +18,10 @@ type record[K comparable, V any] struct {
 // shard holds the records of a part of the keys: the first in itself, as there is
 // seldom another and cores then hand round few cache lines, the others in chains by hash.
 type shard[K comparable, V any] struct {
-	mu      sync.Mutex
-	chained int          // records in chains
-	first   record[K, V] // not in use without refs
+	mu       sync.Mutex
+	underway underway[K, V] // the flights of these keys
+	chained  int            // records in chains
+	first    record[K, V]   // not in use without refs
 
 	chains []*record[K, V] // a power of two of them; nil when there are no records
 	spare  *record[K, V]   // a few for those to come, so that a look allocates none

@@ -154,8 +154,8 @@ func (c *Cache[K, V]) levelFailed(l *level[K, V], op string, err error) {
 	if errors.Is(err, ErrClosed) && c.settings.Load().closed {
 		return
 	}
-	if errors.Is(err, ErrSkipped) {
-		return // counted where it was skipped
+	if errors.Is(err, ErrSkipped) || errors.Is(err, errCallerLeft) {
+		return // counted where it was skipped, or no failure of the level
 	}
 	l.counts.errors.Add(1)
 	l.counts.kinds.add(tier.FailureKind(err))

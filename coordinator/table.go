@@ -98,6 +98,7 @@ func (t *table[K, V]) join(s *shard[K, V], r *record[K, V]) (f *flight[K, V], le
 	if r.flight != nil {
 		r.refs--
 		r.flight.wanted()
+		r.flight.holds++
 		return r.flight, false
 	}
 	return t.launch(s, r), true
@@ -122,6 +123,8 @@ func (t *table[K, V]) refreshing(key K, permit func() bool) (f *flight[K, V], fl
 func (t *table[K, V]) launch(s *shard[K, V], r *record[K, V]) *flight[K, V] {
 	f := t.hangar.get()
 	f.cache, f.key, f.shard, f.record = t.cache, r.key, s, r
+	f.holds = 1
+	f.work.lane = byte(r.hash >> 16)
 	f.fenced = r.writers > 0 || t.clearing.Load() > 0
 	r.flight = f
 	return f
@@ -150,6 +153,7 @@ func (t *table[K, V]) land(f *flight[K, V], a answer[V]) bool {
 		return false
 	}
 	f.landed = true
+	s.underway.remove(f)
 	if !f.announced {
 		f.answer = a
 		if f.done != nil {

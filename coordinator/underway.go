@@ -1,26 +1,25 @@
 package coordinator
 
-import "sync"
-
-// underway are the flights that have begun and not landed, so that Close can end
-// them.
+// underway are the flights of a shard that have begun and not landed, so that Close can
+// end them. They are guarded by the shard's mu.
 type underway[K comparable, V any] struct {
-	mu    sync.Mutex
 	first *flight[K, V]
 }
 
 func (u *underway[K, V]) add(f *flight[K, V]) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
+	f.listed = true
 	if f.next = u.first; f.next != nil {
 		f.next.prev = f
 	}
 	u.first = f
 }
 
+// remove takes out a flight, if it is in there.
 func (u *underway[K, V]) remove(f *flight[K, V]) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
+	if !f.listed {
+		return
+	}
+	f.listed = false
 	if f.prev != nil {
 		f.prev.next = f.next
 	} else {
@@ -32,15 +31,19 @@ func (u *underway[K, V]) remove(f *flight[K, V]) {
 	f.prev, f.next = nil, nil
 }
 
-// each calls f for those under way at the moment. The lock is not held meanwhile.
-func (u *underway[K, V]) each(do func(*flight[K, V])) {
-	var all []*flight[K, V]
-	u.mu.Lock()
-	for f := u.first; f != nil; f = f.next {
-		all = append(all, f)
-	}
-	u.mu.Unlock()
-	for _, f := range all {
-		do(f)
+// eachUnderway calls do for the flights that are under way at the moment. No lock is held
+// meanwhile.
+func (t *table[K, V]) eachUnderway(do func(*flight[K, V])) {
+	for i := range t.shards {
+		s := &t.shards[i]
+		var all []*flight[K, V]
+		s.mu.Lock()
+		for f := s.underway.first; f != nil; f = f.next {
+			all = append(all, f)
+		}
+		s.mu.Unlock()
+		for _, f := range all {
+			do(f)
+		}
 	}
 }
