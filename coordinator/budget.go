@@ -21,7 +21,8 @@ type budget struct {
 	// Guarded by the queue's lock.
 	earlier, later *budget
 	queued         bool
-	unheed         func() bool // ends what heedCaller began
+	heeds          bool        // the caller is heeded
+	unheed         func() bool // ends that
 }
 
 // Done implements [context.Context].
@@ -60,10 +61,21 @@ func (b *budget) heedCaller() {
 		return
 	}
 	b.queue.mu.Lock()
-	defer b.queue.mu.Unlock()
-	if b.queued && b.unheed == nil {
-		caller := b.caller
-		b.unheed = context.AfterFunc(caller, func() { b.end(caller.Err()) })
+	first := b.queued && !b.heeds
+	b.heeds = true
+	b.queue.mu.Unlock()
+	if !first {
+		return
+	}
+	caller := b.caller
+	unheed := context.AfterFunc(caller, func() { b.end(caller.Err()) })
+	b.queue.mu.Lock()
+	if b.queued {
+		b.unheed, unheed = unheed, nil
+	}
+	b.queue.mu.Unlock()
+	if unheed != nil { // the call has ended meanwhile
+		unheed()
 	}
 }
 

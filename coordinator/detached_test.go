@@ -117,3 +117,60 @@ func TestBudget(t *testing.T) {
 		}
 	})
 }
+
+// A budget of a caller who searches himself ends with him, whatever the store asks: for
+// its channel, for its error, for a call, or for an interruption beside the caller's.
+func TestBudgetEndsWithItsCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		caller, leave := context.WithCancel(t.Context())
+		d := newDetached()
+		d.caller = caller
+		q := &deadlines{limit: time.Hour}
+		waits, asks, calls, lean, released := d.within(q), d.within(q), d.within(q), d.within(q), d.within(q)
+		called := make(chan struct{})
+		calls.AfterFunc(func() { close(called) })
+		woken := make(chan bool, 1)
+		beside, ok := lean.Interrupt(woken)
+		if beside != caller || !ok {
+			t.Errorf("Interrupt: got %v, %v, want the caller's context", beside, ok)
+		}
+		if _, ok := lean.Interrupt(woken); ok {
+			t.Error("a second one interrupts beside the first")
+		}
+		ended := released.Done()
+		released.release()
+		<-ended
+		if err := released.Err(); !errors.Is(err, context.Canceled) {
+			t.Errorf("released: got error %v", err)
+		}
+		done := waits.Done()
+		synctest.Wait()
+		select {
+		case <-done:
+			t.Fatal("ended before its caller")
+		default:
+		}
+		leave()
+		<-done
+		<-called
+		for _, b := range []*budget{waits, asks, calls, lean} {
+			if err := b.Err(); !errors.Is(err, context.Canceled) {
+				t.Errorf("got error %v, want the caller's", err)
+			}
+		}
+		if !d.isLeft() || !errors.Is(d.Err(), context.Canceled) {
+			t.Errorf("the search goes on with error %v", d.Err())
+		}
+		if <-woken {
+			t.Error("woken as if there were an answer")
+		}
+		lean.Uninterrupt()
+		for _, b := range []*budget{waits, asks, calls, lean} {
+			b.release()
+		}
+		d.caller = nil
+		if d.Err() != nil || d.hooks != nil || q.first != nil {
+			t.Errorf("left behind: error %v, hooks %v, budgets %v", d.Err(), d.hooks, q.first)
+		}
+	})
+}
