@@ -234,7 +234,9 @@ func (c *Cache[K, V]) attempt(ctx context.Context, key K, load loading[K, V], pl
 	}
 	*a = c.await(ctx, f, true)
 	a.joined = true
-	c.letGo(f)
+	if a.source != fromLoad { // else it is not used again, and thousands may have joined it
+		c.letGo(f)
+	}
 }
 
 // lookInto searches the tiers in memory. If it has an answer it ends the look, and
