@@ -23,6 +23,7 @@ no server and whose latencies are not those of a real one, unless --redis or
 const combinationsExample = `  go run ./bench
   go run ./bench --redis redis://localhost:6379 --rate 10000 --skew 1.1
   go run ./bench --combinations l1,l1+l3 --policies fixed,xfetch --origin-latency 100ms
+  go run ./bench --trace cluster52.csv.zst --speed 10 --seconds 30
   go run ./bench --json - | jq '.rows[] | {combination, policy, hit_ratio}'
   go run ./bench --html report.html`
 
@@ -36,6 +37,7 @@ document's own prefix and a random mark, and are removed when their row is done.
 const compareExample = `  go run ./bench compare --config caches.yaml
   go run ./bench compare --config caches.yaml --set products.refresh.policy=xfetch
   go run ./bench compare --config lru.yaml --config sieve.yaml --keys 100000 --rate 10000
+  go run ./bench compare --config caches.yaml --trace cluster52.csv.zst --speed 10 --seconds 30
   go run ./bench compare --config caches.yaml --json - | jq '.rows[] | {cache, policy, tiers, hit_ratio}'`
 
 // combinationsCommand compares combinations, under the given name.
@@ -124,8 +126,10 @@ func (r *report) measureAll(ctx context.Context, s *settings, groups []group, st
 		return err
 	}
 	r.Environment.Workload.Keys = len(w.keys)
-	if w.note != "" {
-		r.Environment.Notes = append(r.Environment.Notes, w.note)
+	r.Environment.Notes = append(r.Environment.Notes, w.notes...)
+	if w.due != nil {
+		s.Rate = w.meanRate(s.Seconds)
+		r.Environment.Workload.Rate, r.Environment.Pace = s.Rate, measureFloor(ctx, s)
 	}
 	total := 0
 	for _, g := range groups {

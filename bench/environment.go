@@ -22,6 +22,7 @@ type environment struct {
 	Workload struct {
 		Kind      string  `json:"kind"` // or "trace"
 		Trace     string  `json:"trace,omitempty"`
+		Speed     float64 `json:"speed,omitempty"` // of the trace's own times; then the rate is what that makes in the mean
 		Burst     int     `json:"burst,omitempty"`
 		Writes    float64 `json:"write_share"`
 		Deletes   float64 `json:"delete_share"`
@@ -79,7 +80,9 @@ func newEnvironment(ctx context.Context, s *settings, remotes []*remote) environ
 		Began:  time.Now().Format(time.RFC3339),
 		L3:     []string{},
 		Notes:  []string{},
-		Pace:   measureFloor(ctx, s),
+	}
+	if s.Speed == 0 { // else it comes with the rate, from the trace
+		e.Pace = measureFloor(ctx, s)
 	}
 	for _, r := range remotes {
 		e.L3 = append(e.L3, r.label)
@@ -101,7 +104,7 @@ func newEnvironment(ctx context.Context, s *settings, remotes []*remote) environ
 // describeLoad says what the workload and the origin are.
 func (e *environment) describeLoad(s *settings) {
 	w, o := &e.Workload, &e.Origin
-	w.Kind, w.Trace, w.Writes, w.Deletes = s.Workload, s.Trace, s.Writes, s.Deletes
+	w.Kind, w.Trace, w.Speed, w.Writes, w.Deletes = s.Workload, s.Trace, s.Speed, s.Writes, s.Deletes
 	if s.Trace != "" {
 		w.Kind = "trace"
 	}
@@ -128,7 +131,7 @@ func measureFloor(ctx context.Context, s *settings) floor {
 	t := newTally(s.Slow)
 	nap, release := newNap()
 	defer release()
-	openLoop(ctx, newPace(min(s.reads(long), s.reads(s.Seconds)), s.Rate, nap), s.Concurrency, func(_ int, due tier.Instant) {
+	openLoop(ctx, newPace(max(1, min(s.reads(long), s.reads(s.Seconds))), s.Rate, nap), s.Concurrency, func(_ int, due tier.Instant) {
 		took := tier.Now().Sub(due)
 		t.mu.Lock()
 		defer t.mu.Unlock()

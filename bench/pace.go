@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/terracecache/terrace/tier"
@@ -22,8 +23,19 @@ type pace struct {
 	gap   float64 // nanoseconds from one start to the next
 	n     int     // how many starts there are
 	batch int     // so many starts are at the time of their first; zero: each has its own
-	taken int     // guarded by the turn
 	nap   func(time.Duration)
+
+	// at are when the starts are instead, as many as there are, of which from is the first
+	// moment.
+	at   []time.Duration
+	from time.Duration
+
+	idle atomic.Int64 // workers that wait for a start
+
+	// The following are guarded by the turn.
+	taken   int
+	heldUp  int           // starts that were due when no worker was idle
+	heldFor time.Duration // the longest that one of them was late for that
 }
 
 // lead is how long before the first start the pace is made, for the workers to be
@@ -47,6 +59,8 @@ func newPace(n int, rate float64, nap func(time.Duration)) *pace {
 // next waits for the next start and returns its number and when it was meant to be.
 // It returns false when there are no more or the context has ended.
 func (p *pace) next(ctx context.Context) (i int, due tier.Instant, ok bool) {
+	alone := p.idle.Add(1) == 1
+	defer p.idle.Add(-1)
 	select {
 	case <-p.turn:
 	case <-ctx.Done():
@@ -54,12 +68,27 @@ func (p *pace) next(ctx context.Context) (i int, due tier.Instant, ok bool) {
 	}
 	defer func() { p.turn <- struct{}{} }()
 	i = p.taken
-	due = p.start.Add(time.Duration(float64(i-i%max(p.batch, 1)) * p.gap))
-	if i >= p.n || !p.await(ctx, due) {
+	if i >= p.n {
+		return 0, 0, false
+	}
+	due = p.due(i)
+	if late := tier.Now().Sub(due); alone && late > 0 {
+		p.heldUp++
+		p.heldFor = max(p.heldFor, late)
+	}
+	if !p.await(ctx, due) {
 		return 0, 0, false
 	}
 	p.taken++
 	return i, due, true
+}
+
+// due returns when the i-th start is meant to be.
+func (p *pace) due(i int) tier.Instant {
+	if p.at != nil {
+		return p.start.Add(p.at[i] - p.from)
+	}
+	return p.start.Add(time.Duration(float64(i-i%max(p.batch, 1)) * p.gap))
 }
 
 // coarse is what a timer of the runtime may be late by.

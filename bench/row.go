@@ -47,6 +47,9 @@ type row struct {
 	OriginOver []int64 `json:"origin_calls_over"`
 	// Slow are the reads that took longer than the threshold.
 	Slow int `json:"slow"`
+	// HeldUp are the operations that were due while all workers were under way with others,
+	// and had to wait for one of them.
+	HeldUp int `json:"held_up,omitempty"`
 	// Oldest is the greatest age of a value when a read returned it, counted from
 	// when its load began.
 	Oldest float64 `json:"oldest_seconds"`
@@ -104,18 +107,28 @@ func measure(ctx context.Context, s *settings, w *workload, c *contender) (r row
 
 	nap, release := newNap()
 	defer release()
-	warm := s.reads(s.WarmupSeconds)
+	warm, n := s.reads(s.WarmupSeconds), s.reads(s.Seconds)
+	if w.due != nil {
+		warm, n = w.warm, len(w.due)-w.warm
+	}
 	open := func(first, n int) *tally {
 		t := newTally(s.Slow)
 		t.mayFail = o.mayFail()
 		p := newPace(n, s.Rate, nap)
 		p.batch = w.batch
+		if w.due != nil {
+			p.at = w.due[first : first+n]
+		}
+		if first > 0 {
+			p.from = w.warmup
+		}
 		openLoop(ctx, p, s.Concurrency, func(i int, due tier.Instant) { t.do(ctx, cache, o, w, first+i, due) })
+		t.heldUp, t.heldFor = p.heldUp, p.heldFor
 		return t
 	}
 	warmup := open(0, warm)
 	o.mark()
-	t := open(warm, s.reads(s.Seconds))
+	t := open(warm, n)
 	r.OriginCalls, r.OriginPeak = o.calls.Load(), o.peak.Load()
 	r.OriginOver = o.callsOver()
 	r.noteShed(cache.Stats())
@@ -182,6 +195,9 @@ type tally struct {
 	writes  int
 	deletes int
 	err     error // the first
+
+	heldUp  int           // operations that found no worker when they were due
+	heldFor time.Duration // the longest of their waits
 }
 
 func newTally(slowAbove time.Duration) *tally {
@@ -287,8 +303,12 @@ func (t *tally) fill(r *row) {
 	r.Latency = t.latency.percentiles()
 	r.Slow = t.slow
 	r.Oldest = t.oldest.Seconds()
+	if r.HeldUp = t.heldUp; r.HeldUp > 0 {
+		r.notes = append(r.notes, fmt.Sprintf("%d of %d operations were due while all --concurrency workers were under way, and began up to %v late: raise --concurrency",
+			t.heldUp, r.Requests+r.Writes+r.Deletes, t.heldFor.Round(time.Microsecond)))
+	}
 	if t.behind > r.Requests/100 {
-		r.notes = append(r.notes, fmt.Sprintf("%.1f %% of the reads began late and are slow for that: lower --rate, raise --concurrency, or use an idle machine",
+		r.notes = append(r.notes, fmt.Sprintf("%.1f %% of the reads began late and are slow for that: lower --rate or --speed, raise --concurrency, or use an idle machine",
 			100*ratio(t.behind, r.Requests)))
 	}
 }

@@ -39,6 +39,8 @@ type settings struct {
 
 	Workload       string        // of workloadNames
 	Trace          string        // file; in place of a workload
+	Format         string        // of the trace, of trace.Formats; empty: told by the file
+	Speed          float64       // of the trace's own times; zero: at Rate
 	Burst          int           // reads of one key at once, of the burst workload
 	Writes         float64       // share of operations
 	Deletes        float64       // share of operations
@@ -76,6 +78,8 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.Uint64Var(&s.Seed, "seed", 1, "of the sequence of keys")
 	f.StringVar(&s.Workload, "workload", "zipf", "which keys are read: "+strings.Join(workloadNames, ", "))
 	f.StringVar(&s.Trace, "trace", "", "replay the requests of this trace `FILE` instead, at the rate; the formats are those of the command trace")
+	f.StringVar(&s.Format, "format", "", "of the trace (default: told by the file)")
+	f.Float64Var(&s.Speed, "speed", 0, "replay the trace by its own times, so many times as fast: 1 is as it was recorded (default: at --rate)")
 	f.IntVar(&s.Burst, "burst", 50, "reads of one key that come at once, in the workload burst")
 	f.Float64Var(&s.Writes, "writes", 0, "share of the operations that write a key (default of mixed: 0.1)")
 	f.Float64Var(&s.Deletes, "deletes", 0, "share of the operations that delete a key (default of mixed: 0.02)")
@@ -164,6 +168,21 @@ func (s *settings) complete(f *pflag.FlagSet) error {
 			s.Deletes = 0.02
 		}
 	}
+	if s.Trace == "" {
+		for _, flag := range []string{"speed", "format"} {
+			if f.Changed(flag) {
+				return fmt.Errorf("--%s is of a trace, and needs --trace to name one", flag)
+			}
+		}
+	}
+	if f.Changed("speed") {
+		if f.Changed("rate") {
+			return errors.New("--rate: with --speed the trace's own times say this: leave one of the two out")
+		}
+		if err := above("speed", s.Speed, 0, maxSpeed); err != nil {
+			return err
+		}
+	}
 	if s.Trace != "" {
 		for _, flag := range []string{"workload", "keys", "skew", "writes", "deletes", "burst"} {
 			if f.Changed(flag) {
@@ -175,7 +194,7 @@ func (s *settings) complete(f *pflag.FlagSet) error {
 		return err
 	}
 	// An unset variable of a script is no wish for the default.
-	for flag, empty := range map[string]bool{"trace": s.Trace == "", "origin": s.Origin == "", "redis": s.Redis == "", "memcached": len(s.Memcached) == 0} {
+	for flag, empty := range map[string]bool{"trace": s.Trace == "", "format": s.Format == "", "origin": s.Origin == "", "redis": s.Redis == "", "memcached": len(s.Memcached) == 0} {
 		if f.Changed(flag) && empty {
 			return fmt.Errorf("--%s is empty: leave it out, or see --help for what it wants", flag)
 		}
@@ -189,6 +208,7 @@ const (
 	maxReads       = 50_000_000 // of one row
 	maxSeconds     = 3600
 	maxRate        = 1_000_000
+	maxSpeed       = 1e12 // at 1e9 a second of the trace takes a nanosecond
 	maxSkew        = 10
 	maxEntries     = 10_000_000
 	maxValueSize   = 1 << 20
@@ -229,6 +249,9 @@ func (s *settings) validate() error {
 }
 
 func (s *settings) validateReads() error {
+	if s.Speed > 0 {
+		return nil // the trace is asked
+	}
 	if n := s.Rate * s.Seconds; n < 1 {
 		return fmt.Errorf("--rate %v for --seconds %v is not one read: raise either", s.Rate, s.Seconds)
 	}

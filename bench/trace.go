@@ -106,8 +106,8 @@ func (s *traceSettings) fromFlags(f *pflag.FlagSet, files []string) error {
 		}
 	}
 	s.files = files
-	if s.Format != "" && !slices.Contains(trace.Formats, trace.Format(s.Format)) {
-		return fmt.Errorf("--format: there is no %q: want one of %s", s.Format, join(trace.Formats))
+	if err := knownFormat(s.Format); err != nil {
+		return err
 	}
 	for i, p := range s.Policies {
 		if p != optimum && !replay.Known(p) {
@@ -152,6 +152,14 @@ func (s *traceSettings) checkBytes(named bool) error {
 		}
 	}
 	return nil
+}
+
+// knownFormat returns what is wrong with the name of a format; empty: the file tells.
+func knownFormat(name string) error {
+	if name == "" || slices.Contains(trace.Formats, trace.Format(name)) {
+		return nil
+	}
+	return fmt.Errorf("--format: there is no %q: want one of %s", name, join(trace.Formats))
 }
 
 func join[S ~string](names []S) string {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"sort"
+	"time"
 )
 
 // workload is the reads that every row is given: the same keys in the same order.
@@ -13,7 +14,14 @@ type workload struct {
 	sequence []uint32    // indexes of keys, in the order of the reads
 	ops      []operation // what is done, as long as sequence; nil: all are reads
 	batch    int         // so many come at one time; zero: one
-	note     string      // what readers of the report must know of it
+	notes    []string    // what readers of the report must know of it
+
+	// due are when the first of the sequence are due since the first, by the times of a
+	// trace, never one before the last. Nil: all are due at the rate. So many of them are
+	// in the warm-up, which takes so long.
+	due    []time.Duration
+	warm   int
+	warmup time.Duration
 }
 
 // operation is what is done with a key.

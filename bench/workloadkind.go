@@ -27,7 +27,7 @@ const (
 func (s *settings) newWorkload() (*workload, error) {
 	n := s.reads(s.WarmupSeconds) + s.reads(s.Seconds)
 	if s.Trace != "" {
-		return traceWorkload(s.Trace, n, s.Seed)
+		return s.traceWorkload(n)
 	}
 	skew := s.Skew
 	if s.Workload == "uniform" {
@@ -73,23 +73,33 @@ func (s *settings) newWorkload() (*workload, error) {
 }
 
 // traceWorkload is the beginning of a recorded trace, as many requests as are run, or
-// all, which are then gone through again and again. It is run at the bench's rate.
-func traceWorkload(name string, n int, seed uint64) (*workload, error) {
+// all, which are then gone through again and again at the bench's rate; with --speed at
+// their own times, and not again.
+func (s *settings) traceWorkload(n int) (*workload, error) {
+	name := s.Trace
 	file, err := os.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("--trace: %w", err)
 	}
 	defer file.Close()
-	r, err := trace.NewReader(file, trace.Options{Name: name, Seed: seed})
+	r, err := trace.NewReader(file, trace.Options{Name: name, Format: trace.Format(s.Format), Seed: s.Seed, Times: s.Speed > 0})
 	if err != nil {
 		return nil, fmt.Errorf("--trace %s: %w", name, err)
 	}
 	defer r.Close()
+	var timing *ownTiming
+	if s.Speed > 0 {
+		if !r.Fields().Times {
+			return nil, fmt.Errorf("--speed: %s is in the format %s, and has no times: leave --speed out, and say with --rate how fast it comes", name, r.Format())
+		}
+		timing = &ownTiming{speed: s.Speed, seconds: s.WarmupSeconds + s.Seconds}
+		n = 0
+	}
 	w := new(workload)
 	indexes := make(map[uint64]uint32)
 	malformed := 0
 	var request trace.Request
-	for n = max(n, closedSequence); len(w.sequence) < n; {
+	for n = max(n, closedSequence); len(w.sequence) < n || timing != nil && !timing.over; {
 		err := r.Next(&request)
 		if errors.As(err, new(*trace.Malformed)) {
 			malformed++
@@ -100,6 +110,11 @@ func traceWorkload(name string, n int, seed uint64) (*workload, error) {
 		}
 		if err != nil {
 			return nil, fmt.Errorf("--trace %s: %w", name, err)
+		}
+		if timing != nil {
+			if err := timing.add(request.Time); err != nil {
+				return nil, fmt.Errorf("--trace %s: %w", name, err)
+			}
 		}
 		k, known := indexes[request.Key]
 		if !known {
@@ -122,7 +137,12 @@ func traceWorkload(name string, n int, seed uint64) (*workload, error) {
 		return nil, fmt.Errorf("--trace %s: no request in it", name)
 	}
 	if malformed > 0 {
-		w.note = fmt.Sprintf("%d lines or records of %s are malformed, and left out", malformed, name)
+		w.notes = append(w.notes, fmt.Sprintf("%d lines or records of %s are malformed, and left out", malformed, name))
+	}
+	if timing != nil {
+		if err := w.timed(timing, s.WarmupSeconds); err != nil {
+			return nil, fmt.Errorf("--trace %s: %w", name, err)
+		}
 	}
 	return w, nil
 }
@@ -142,6 +162,9 @@ func operationOf(op trace.Op) operation {
 func (s *settings) validateWorkload() error {
 	if !slices.Contains(workloadNames, s.Workload) {
 		return fmt.Errorf("--workload: there is no %q: want %s", s.Workload, strings.Join(workloadNames, ", "))
+	}
+	if err := knownFormat(s.Format); err != nil {
+		return err
 	}
 	for _, err := range []error{
 		between("burst", s.Burst, 1, maxConcurrency),
@@ -172,6 +195,9 @@ func (s *settings) workloadLabel(keys int) string {
 	switch {
 	case s.Trace != "":
 		label = "trace " + s.Trace
+		if s.Speed > 0 {
+			label += fmt.Sprintf(" at %v times its speed", s.Speed)
+		}
 	case s.Workload == "uniform" || s.Workload == "scan":
 		label = s.Workload
 	case s.Workload == "burst":

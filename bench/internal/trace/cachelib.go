@@ -6,13 +6,14 @@ import (
 )
 
 // cacheLib is CSV whose header names the columns, in any order: key, op, op_count, which
-// says how often the row stands for itself, size, key_size, and others that do not matter
-// here. An object's size is that of its key and value.
+// says how often the row stands for itself, size, key_size, op_time in seconds, and others
+// that do not matter here. An object's size is that of its key and value.
 type cacheLib struct {
 	hasher
 	separated
-	header                        header
-	key, keySize, op, count, size int // columns; -1: there is none
+	times                             bool // are asked for
+	header                            header
+	key, keySize, op, count, size, at int // columns; -1: there is none
 }
 
 func (c *cacheLib) begin(fields [][]byte) error {
@@ -22,11 +23,12 @@ func (c *cacheLib) begin(fields [][]byte) error {
 	if c.key < 0 || c.op < 0 {
 		return errors.New("not CacheLib's header: want columns key and op")
 	}
+	c.at = h.column(timeColumns...)
 	c.header = h
 	return nil
 }
 
-func (c *cacheLib) fields() Fields { return Fields{Sizes: c.size >= 0, Ops: true} }
+func (c *cacheLib) fields() Fields { return Fields{Sizes: c.size >= 0, Ops: true, Times: c.at >= 0} }
 
 func (c *cacheLib) parse(line []byte, to *run) error {
 	f, err := c.split(line)
@@ -52,6 +54,11 @@ func (c *cacheLib) parse(line []byte, to *run) error {
 			return err
 		}
 		q.Size += n
+	}
+	if c.times && c.at >= 0 {
+		if q.Time, err = instant(f[c.at]); err != nil {
+			return err
+		}
 	}
 	switch string(f[c.op]) {
 	case "GET", "GET_LEASE":

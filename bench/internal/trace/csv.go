@@ -95,6 +95,9 @@ func newTable(s *source, p tabular) (*lines, error) {
 	}
 }
 
+// timeColumns are the names under which times go.
+var timeColumns = []string{"time", "timestamp", "op_time", "clock_time", "real_time"}
+
 // header finds columns by their names.
 type header []string
 

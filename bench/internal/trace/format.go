@@ -23,8 +23,9 @@ const (
 // Formats are all of them.
 var Formats = []Format{Plain, LIRS, ARC, Cache2k, Corda, Address, Twitter, LibCacheSim, OracleGeneral, CacheLib, Sized}
 
-// newDecoder returns the decoder of the format, which takes over the source.
-func newDecoder(f Format, s *source) (decoder, error) {
+// newDecoder returns the decoder of the format, which takes over the source. times says
+// that a column of times is to be read.
+func newDecoder(f Format, s *source, times bool) (decoder, error) {
 	h := hasher{s.seed}
 	switch f {
 	case Plain:
@@ -42,11 +43,11 @@ func newDecoder(f Format, s *source) (decoder, error) {
 	case Twitter:
 		return newLines(s, &twitter{hasher: h}), nil
 	case LibCacheSim:
-		return newTable(s, &libCacheSim{hasher: h})
+		return newTable(s, &libCacheSim{hasher: h, times: times})
 	case OracleGeneral:
-		return &binary{source: s, width: oracleGeneralWidth, decode: decodeOracleGeneral, of: Fields{Sizes: true}}, nil
+		return &binary{source: s, width: oracleGeneralWidth, decode: decodeOracleGeneral, of: Fields{Sizes: true, Times: true}}, nil
 	case CacheLib:
-		return newTable(s, &cacheLib{hasher: h})
+		return newTable(s, &cacheLib{hasher: h, times: times})
 	case Sized:
 		return newLines(s, &sized{h}), nil
 	}

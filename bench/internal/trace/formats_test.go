@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -137,6 +138,55 @@ func TestFormats(t *testing.T) {
 	}
 }
 
+// Times are read where they are asked for; where not, what stands in their place matters to
+// nobody.
+func TestTimes(t *testing.T) {
+	for _, test := range []struct {
+		format        trace.Format
+		input         string
+		want, unasked string
+		untimed       bool
+	}{
+		{trace.Twitter, "7,a,1,1,1,get,0\n6,a,1,1,1,get,0\nx,a,1,1,1,get,0\n", "7 6 !3", "7 6 !3", false},
+		{trace.LibCacheSim, "clock_time,id\n1.5,a\n-2,a\n1e99,a\nNaN,a\n,a\n2024-01-01,a\n0x10,a\n", "1.5 -2 !4 !5 !6 !7 !8", "0 0 0 0 0 0 0", false},
+		{trace.CacheLib, "key,op,op_time,op_count\na,GET,5,2\na,GET,?,1\n", "5 5 !3", "0 0 0", false},
+		{trace.OracleGeneral, records(binary.LittleEndian, int32(-1), int64(77), int32(10), int64(-1)), "4.294967295e+09", "4.294967295e+09", false},
+		{trace.LibCacheSim, "id,size\na,5\n", "0", "0", true},
+		{trace.ARC, "1 1 0 0\n", "0", "0", true},
+		{trace.Sized, "1 a 10\n", "0", "0", true},
+	} {
+		for _, asked := range []bool{true, false} {
+			r, err := trace.NewReader(strings.NewReader(test.input), trace.Options{Format: test.format, Times: asked})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := r.Fields().Times; got == test.untimed {
+				t.Errorf("%s: has times: %v", test.format, got)
+			}
+			var times []string
+			for {
+				var q trace.Request
+				err := r.Next(&q)
+				if malformed := (*trace.Malformed)(nil); errors.As(err, &malformed) {
+					times = append(times, fmt.Sprintf("!%d", malformed.Number))
+					continue
+				}
+				if err != nil {
+					break
+				}
+				times = append(times, fmt.Sprint(q.Time))
+			}
+			want := test.unasked
+			if asked {
+				want = test.want
+			}
+			if got := strings.Join(times, " "); got != want {
+				t.Errorf("%s, asked: %v: got %q, want %q", test.format, asked, got, want)
+			}
+		}
+	}
+}
+
 // Of what cannot be told nothing is guessed.
 func TestFormatThatCannotBeTold(t *testing.T) {
 	for name, input := range map[string]string{
@@ -201,7 +251,7 @@ func FuzzReader(f *testing.F) {
 		f.Add(uint8(len(trace.Formats)), name, packed)
 	}
 	f.Fuzz(func(t *testing.T, format uint8, name string, input []byte) {
-		o := trace.Options{Name: name}
+		o := trace.Options{Name: name, Times: len(input)%2 == 0}
 		if i := int(format) % (len(trace.Formats) + 1); i < len(trace.Formats) {
 			o.Format = trace.Formats[i]
 		}
@@ -217,7 +267,7 @@ func FuzzReader(f *testing.F) {
 			malformed := (*trace.Malformed)(nil)
 			switch {
 			case err == nil:
-				if q.Size < 0 || !(q.Cost >= 0) || q.Op > trace.Delete {
+				if q.Size < 0 || !(q.Cost >= 0) || math.IsNaN(q.Time) || math.IsInf(q.Time, 0) || q.Op > trace.Delete {
 					t.Fatalf("%+v", q)
 				}
 			case errors.As(err, &malformed):

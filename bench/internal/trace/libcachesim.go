@@ -7,13 +7,14 @@ import (
 )
 
 // libCacheSim is CSV whose header names the columns: a key (lbn, obj_id, id or key), and
-// perhaps a size and an operation, which may be a SCSI code. What else there is does not
-// matter here.
+// perhaps a size, a time in seconds and an operation, which may be a SCSI code. What else
+// there is does not matter here.
 type libCacheSim struct {
 	hasher
 	separated
-	header        header
-	key, size, op int // columns; -1: there is none
+	times             bool // are asked for
+	header            header
+	key, size, op, at int // columns; -1: there is none
 }
 
 // keyColumns are the names under which keys go.
@@ -27,12 +28,13 @@ func (l *libCacheSim) begin(fields [][]byte) error {
 	}
 	l.size = h.column("size", "obj_size", "object_size")
 	l.op = h.column("op", "operation", "req_op")
+	l.at = h.column(timeColumns...)
 	l.header = h
 	return nil
 }
 
 func (l *libCacheSim) fields() Fields {
-	return Fields{Sizes: l.size >= 0, Ops: l.op >= 0}
+	return Fields{Sizes: l.size >= 0, Ops: l.op >= 0, Times: l.at >= 0}
 }
 
 func (l *libCacheSim) parse(line []byte, to *run) error {
@@ -49,6 +51,11 @@ func (l *libCacheSim) parse(line []byte, to *run) error {
 	q := Request{Key: l.hash(f[l.key])}
 	if l.size >= 0 {
 		if q.Size, err = size(f[l.size], "size"); err != nil {
+			return err
+		}
+	}
+	if l.times && l.at >= 0 {
+		if q.Time, err = instant(f[l.at]); err != nil {
 			return err
 		}
 	}

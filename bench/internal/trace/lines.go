@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 )
 
@@ -131,6 +132,18 @@ func whole(text []byte, what string) (uint64, error) {
 	}
 	return n, nil
 }
+
+// instant reads a time in seconds, with a fraction or without.
+func instant(text []byte) (float64, error) {
+	v, err := strconv.ParseFloat(string(text), 64)
+	if err != nil || math.IsNaN(v) || math.Abs(v) > latest {
+		return 0, fmt.Errorf("time %s: want a number of seconds", quoted(text))
+	}
+	return v, nil
+}
+
+// latest is more than nanoseconds since 1970 can be, which some take for seconds.
+const latest = 1 << 63
 
 // size reads a number of bytes.
 func size(text []byte, what string) (int64, error) {

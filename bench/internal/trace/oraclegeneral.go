@@ -15,6 +15,10 @@ func decodeOracleGeneral(record []byte, to *Request) error {
 	if next := int64(le.LittleEndian.Uint64(record[16:])); next < -1 {
 		return fmt.Errorf("next access %d: want -1 or a record's number", next)
 	}
-	*to = Request{Key: le.LittleEndian.Uint64(record[4:]), Size: int64(le.LittleEndian.Uint32(record[12:]))}
+	*to = Request{
+		Time: float64(le.LittleEndian.Uint32(record)),
+		Key:  le.LittleEndian.Uint64(record[4:]),
+		Size: int64(le.LittleEndian.Uint32(record[12:])),
+	}
 	return nil
 }

@@ -16,6 +16,9 @@ type Options struct {
 	Name string
 	// Format is how the trace is written. Empty: as name and beginning say.
 	Format Format
+	// Times says that the requests' times are asked for. Without it a column of a CSV that
+	// has them is not read, and may hold anything.
+	Times bool
 	// Seed is of the hash of keys that are text.
 	Seed uint64
 }
@@ -81,7 +84,7 @@ func NewReader(from io.Reader, o Options) (*Reader, error) {
 		r.format, err = detect(o.Name, s)
 	}
 	if err == nil {
-		r.decoder, err = newDecoder(r.format, s)
+		r.decoder, err = newDecoder(r.format, s, o.Times)
 	}
 	if err != nil {
 		r.Close()

@@ -23,9 +23,12 @@ type Request struct {
 	// Cost is what a miss costs, in the trace's own unit and not below zero, where
 	// [Fields.Costs].
 	Cost float64
+	// Time is when it came, in seconds since whatever the trace counts from, where
+	// [Fields.Times]. It may be less than that of the request before.
+	Time float64
 	// Op is what is done; always [Read] unless [Fields.Ops].
 	Op Op
 }
 
 // Fields says what the requests of a trace have beside their keys.
-type Fields struct{ Sizes, Costs, Ops bool }
+type Fields struct{ Sizes, Costs, Ops, Times bool }

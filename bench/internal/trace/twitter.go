@@ -11,7 +11,7 @@ import (
 // scale analysis of hundreds of in-memory cache clusters at Twitter", OSDI 2020.
 type twitter struct{ hasher }
 
-func (t *twitter) fields() Fields { return Fields{Sizes: true, Ops: true} }
+func (t *twitter) fields() Fields { return Fields{Sizes: true, Ops: true, Times: true} }
 
 func (t *twitter) parse(line []byte, to *run) error {
 	const want = 7
@@ -27,13 +27,14 @@ func (t *twitter) parse(line []byte, to *run) error {
 	if n != want {
 		return wantFields(n, "timestamp, key, key size, value size, client, operation, TTL")
 	}
-	if _, err := whole(f[0], "timestamp"); err != nil {
+	at, err := whole(f[0], "timestamp")
+	if err != nil {
 		return err
 	}
 	if len(f[1]) == 0 {
 		return errors.New("no key")
 	}
-	q := Request{Key: t.hash(f[1])}
+	q := Request{Key: t.hash(f[1]), Time: float64(at)}
 	key, err := size(f[2], "key size")
 	if err != nil {
 		return err

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"sort"
+	"time"
+)
+
+// ownTiming finds when the requests of a trace are due by the trace's own times.
+//
+// Many formats have whole seconds, and so all requests of a second under one time, which
+// did not come at once. Where all times are whole they are spread evenly over their second.
+type ownTiming struct {
+	speed   float64 // seconds of the trace in one of the replay
+	seconds float64 // of the replay, its warm-up included
+
+	first, last float64
+	at          []float64 // seconds of the trace since its first request; never less than the one before
+	back        int       // requests that came with a time before that of another
+	fractions   bool
+	over        bool // a request came for which there is no time left
+}
+
+// add adds the time of the next request.
+func (o *ownTiming) add(at float64) error {
+	if len(o.at) == 0 {
+		o.first, o.last = at, at
+	}
+	if at < o.last {
+		o.back++
+		at = o.last
+	}
+	o.last = at
+	o.fractions = o.fractions || at != math.Trunc(at)
+	since := at - o.first
+	if since >= o.seconds*o.speed {
+		o.over = true
+		return nil
+	}
+	if len(o.at) == maxReads {
+		return fmt.Errorf("more than %d requests come in %v s at this speed: lower --speed or --seconds", maxReads, o.seconds)
+	}
+	o.at = append(o.at, since)
+	return nil
+}
+
+// due returns when the requests are due, from the first, as many as there is time for.
+func (o *ownTiming) due() []time.Duration {
+	if !o.fractions {
+		spread(o.at)
+	}
+	n := sort.SearchFloat64s(o.at, o.seconds*o.speed)
+	due := make([]time.Duration, n)
+	for i, at := range o.at[:n] {
+		due[i] = seconds(at / o.speed)
+	}
+	return due
+}
+
+// spread moves times that are equal to even distances within their second.
+func spread(at []float64) {
+	for from := 0; from < len(at); {
+		to := from + 1
+		for to < len(at) && at[to] == at[from] {
+			to++
+		}
+		for i := from; i < to; i++ {
+			at[i] += float64(i-from) / float64(to-from)
+		}
+		from = to
+	}
+}
+
+// timed gives the workload the times, of which there must be some behind the warm-up.
+func (w *workload) timed(o *ownTiming, warmup float64) error {
+	due := o.due()
+	w.due, w.warmup = due, seconds(warmup)
+	w.warm = sort.Search(len(due), func(i int) bool { return due[i] >= w.warmup })
+	if w.warm == len(due) {
+		return fmt.Errorf("none of its requests comes in the open loop, from %vs to %vs after the first at --speed %v: change --speed, --seconds or --warmup-seconds",
+			warmup, o.seconds, o.speed)
+	}
+	if !o.over {
+		w.notes = append(w.notes, fmt.Sprintf("the trace's last request comes after %.3gs at this speed, and ends the open loop, which has %vs with its warm-up",
+			due[len(due)-1].Seconds(), o.seconds))
+	}
+	if o.back > 0 {
+		w.notes = append(w.notes, fmt.Sprintf("%d requests of the trace have a time before that of one before them, and come with that", o.back))
+	}
+	return nil
+}
+
+// meanRate is that of the open loop, in starts a second.
+func (w *workload) meanRate(seconds float64) float64 {
+	rate := float64(len(w.due)-w.warm) / seconds
+	unit := math.Pow(10, math.Floor(math.Log10(rate))-2) // three digits say enough
+	return math.Round(rate/unit) * unit
+}
