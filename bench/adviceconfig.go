@@ -152,6 +152,19 @@ func (o *documentOutput) write(document string) error {
 	return o.outputFile.write(content)
 }
 
+// writtenBy returns the flag of the output that has the same file; empty where none has.
+func (o *documentOutput) writtenBy(out *output) string {
+	if o == nil || o.outputFile == nil || o.target == "" {
+		return ""
+	}
+	for _, other := range []*outputFile{out.json, out.html} {
+		if other != nil && other.target == o.target {
+			return other.flag
+		}
+	}
+	return ""
+}
+
 // discard removes what write has not completed.
 func (o *documentOutput) discard() {
 	if o != nil && o.outputFile != nil {

@@ -140,7 +140,7 @@ func (a *advice) sizes(s *adviseSettings) []int64 {
 	}
 	least := curve.Fine(a.Trace.Requests)
 	if a.Trace.Keys < 10*least { // no part of so few is fine
-		least = min(least, top/4)
+		least = max(1, min(least, top/4))
 	}
 	sizes := []int64{top}
 	for n := top / 2; n >= least && len(sizes) < mostSizes; n /= 2 {

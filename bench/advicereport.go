@@ -129,15 +129,20 @@ func (a *advice) writeHead(b *strings.Builder, s *adviseSettings) {
 	}
 	fmt.Fprintf(b, "goal      %s, within %s: %d entries of %d bytes\n", e.Goal, s.Memory, e.Budget, e.EntryBytes)
 	fmt.Fprintf(b, "origin    a load takes %v; %v requests/s\n", s.OriginLatency, s.Rate)
-	if r := a.Remote; r != nil {
-		how := "given"
-		if r.Measured {
-			how = fmt.Sprintf("measured, %d Gets of %s", r.Gets, r.Label)
-		}
-		fmt.Fprintf(b, "remote    a Get takes %s, p99 %s (%s); %d entries\n", short(r.P50), short(r.P99), how, e.RemoteEntries)
+	if a.Remote != nil {
+		fmt.Fprintf(b, "remote    %s\n", a.remoteText())
 	}
 	a.Sample.write(b)
 	b.WriteString("\n")
+}
+
+// remoteText says what the remote tier takes. There is one.
+func (a *advice) remoteText() string {
+	r, how := a.Remote, "given"
+	if r.Measured {
+		how = fmt.Sprintf("measured, %d Gets of %s", r.Gets, r.Label)
+	}
+	return fmt.Sprintf("a Get takes %s, p99 %s (%s); %d entries", short(r.P50), short(r.P99), how, a.Environment.RemoteEntries)
 }
 
 func (s *adviceSample) write(b *strings.Builder) {
@@ -198,10 +203,10 @@ func about(n int64) string {
 // mostAlternatives is how many are shown to people.
 const mostAlternatives = 12
 
-// writeAlternatives writes the best of each combination of evictions.
-func (a *advice) writeAlternatives(b *strings.Builder, s *adviseSettings) {
+// ranked returns the alternatives, the best under the goal first.
+func (a *advice) ranked() []*alternative {
 	merit := func(c *alternative) float64 {
-		switch s.Goal {
+		switch a.Environment.Goal {
 		case goalOrigin:
 			return 1 - c.HitRatio
 		case goalCost:
@@ -214,26 +219,39 @@ func (a *advice) writeAlternatives(b *strings.Builder, s *adviseSettings) {
 	slices.SortStableFunc(all, func(x, y *alternative) int {
 		return cmp.Or(cmp.Compare(merit(x), merit(y)), cmp.Compare(x.Mean, y.Mean), cmp.Compare(x.Memory, y.Memory))
 	})
+	return all
+}
+
+// bestOfEach returns the first of each combination of evictions, as many as are shown to
+// people.
+func bestOfEach(ranked []*alternative) []*alternative {
 	seen := make(map[string]bool)
-	all = slices.DeleteFunc(all, func(c *alternative) bool {
+	best := slices.DeleteFunc(slices.Clone(ranked), func(c *alternative) bool {
 		again := seen[c.name()]
 		seen[c.name()] = true
 		return again
 	})
-	all = all[:min(len(all), mostAlternatives)]
+	return best[:min(len(best), mostAlternatives)]
+}
+
+// priced reports whether there is anything to pay for.
+func (s *adviseSettings) priced() bool { return s.OriginPrice+s.RemotePrice+s.MemoryPrice > 0 }
+
+// writeAlternatives writes the best of each combination of evictions.
+func (a *advice) writeAlternatives(b *strings.Builder, s *adviseSettings) {
+	all := bestOfEach(a.ranked())
 	width := len("alternative")
 	for _, c := range all {
 		width = max(width, len(c.argument()))
 	}
-	priced := s.OriginPrice+s.RemotePrice+s.MemoryPrice > 0
 	fmt.Fprintf(b, "%-*s  %7s  %9s  %9s  %10s", width, "alternative", "hits %", "p99", "mean", "loads/s")
-	if priced {
+	if s.priced() {
 		fmt.Fprintf(b, "  %9s", "cost/h")
 	}
 	b.WriteString("\n")
 	for _, c := range all {
 		fmt.Fprintf(b, "%-*s  %7s  %9s  %9s  %10.1f", width, c.argument(), hundredth(&c.HitRatio), short(c.P99), short(c.Mean), c.OriginLoads)
-		if priced {
+		if s.priced() {
 			fmt.Fprintf(b, "  %9.4g", c.Cost)
 		}
 		b.WriteString("\n")

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/terracecache/terrace/bench/internal/page"
 	"github.com/terracecache/terrace/bench/internal/replay"
 	"github.com/terracecache/terrace/bench/internal/trace"
 )
@@ -43,6 +44,7 @@ the length of the trace.`
 
 const adviseExample = `  go run ./bench advise --memory 64MiB --origin-latency 20ms web12.trace.xz
   go run ./bench advise --memory 1GiB --goal origin --config advised.yaml p3.arc.gz
+  go run ./bench advise --memory 64MiB --html advice.html web12.trace.xz
   go run ./bench advise --zipf 1.1 --keys 1000000 --requests 5000000 --entry-bytes 2KiB --memory 256MiB
   go run ./bench advise --redis redis://localhost:6379 --goal cost --origin-price 5 --remote-price 0.2 trace.csv
   go run ./bench advise --json - --memory 10MiB multi1.trace.gz | jq '.rows[] | {policy, size, hit_ratio}'`
@@ -84,7 +86,8 @@ type adviseSettings struct {
 	VerifyCurve bool
 	Name        string
 	Config      string
-	JSON        string
+
+	outputFiles
 
 	file         string // empty: described
 	memory       int64  // bytes
@@ -117,7 +120,7 @@ func (s *adviseSettings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.Name, "name", "advised", "of the cache in the document")
 	f.StringVar(&s.Config, "config", "", "write the document to this `FILE`; -: to stdout, instead of the table")
 	f.Uint64Var(&s.Seed, "seed", 0, "of the choice of keys, of what is drawn, and of the hash of keys that are text")
-	f.StringVar(&s.JSON, "json", "", "write the result as JSON to this `FILE` too; -: to stdout, instead of the table")
+	s.registerOutput(f)
 }
 
 const (
@@ -132,10 +135,13 @@ var cacheName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
 
 // fromFlags completes the settings, and returns what is wrong with them.
 func (s *adviseSettings) fromFlags(f *pflag.FlagSet, files []string) error {
-	for _, name := range []string{"memory", "entry-bytes", "policies", "format", "redis", "remote-memory", "config", "json"} {
+	for _, name := range []string{"memory", "entry-bytes", "policies", "format", "redis", "remote-memory", "config"} {
 		if flag := f.Lookup(name); flag.Changed && (flag.Value.String() == "" || flag.Value.String() == "[]") {
 			return fmt.Errorf("--%s is empty: give it a value, or leave it out", name)
 		}
+	}
+	if err := s.validateOutput(f); err != nil {
+		return err
 	}
 	if err := s.takeFile(f, files); err != nil {
 		return err
@@ -263,7 +269,7 @@ func runAdvise(ctx context.Context, s *adviseSettings, stdin io.Reader, stdout, 
 			return err
 		}
 	}
-	out, err := openOutput(outputFiles{JSON: s.JSON}, stdout)
+	out, err := openOutput(s.outputFiles, stdout)
 	if err != nil {
 		return err
 	}
@@ -273,6 +279,9 @@ func runAdvise(ctx context.Context, s *adviseSettings, stdin io.Reader, stdout, 
 		return err
 	}
 	defer document.discard()
+	if flag := document.writtenBy(out); flag != "" {
+		return fmt.Errorf("%s and --config are the same file, %s", flag, s.Config)
+	}
 	if document != nil && document.stdout {
 		out.stdout = io.Discard
 	}
@@ -290,7 +299,8 @@ func runAdvise(ctx context.Context, s *adviseSettings, stdin io.Reader, stdout, 
 		return stopped
 	}
 	a.Environment.Complete = stopped == nil
-	err = out.write(func(w io.Writer) error { return writeJSON(w, a) }, func(w io.Writer) error { return a.writeTable(w, s) }, nil)
+	err = out.write(func(w io.Writer) error { return writeJSON(w, a) }, func(w io.Writer) error { return a.writeTable(w, s) },
+		func() *page.Report { return a.page(ctx, s) })
 	if err == nil && a.Advice != nil {
 		err = document.write(a.Advice.Config)
 	}

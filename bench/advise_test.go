@@ -143,7 +143,28 @@ func TestAdviseChooses(t *testing.T) {
 	}
 }
 
+// With room for a few entries each row and alternative has room for one at least, and is there
+// once.
+func TestAdviseWithRoomForFew(t *testing.T) {
+	a := advised(t, "--memory", "4KiB", file(t, "keys.plain", "a\nb\na\nc\na\nb\n"))
+	seen := make(map[string]bool)
+	for _, r := range a.Rows {
+		name := fmt.Sprint(r.Policy, r.Size)
+		if r.Size < 1 || r.Size > 3 || seen[name] {
+			t.Errorf("%s of %d entries: want 1 to 3, each once", r.Policy, r.Size)
+		}
+		seen[name] = true
+	}
+	for _, c := range a.Alternatives {
+		if seen[c.argument()] || c.Tiers[0].Size < 1 {
+			t.Errorf("%s: want each once, with room", c.argument())
+		}
+		seen[c.argument()] = true
+	}
+}
+
 func TestAdviseRefuses(t *testing.T) {
+	both := filepath.Join(t.TempDir(), "advice")
 	for _, test := range []struct {
 		args []string
 		want string
@@ -156,6 +177,8 @@ func TestAdviseRefuses(t *testing.T) {
 		{[]string{"--zipf", "1", "x.trace"}, "--zipf"},
 		{[]string{"x", "y"}, "2 traces"},
 		{[]string{"--config", "-", "--json", "-"}, "stdout"},
+		{[]string{"--config", both, "--html", both}, "--html and --config are the same file"},
+		{[]string{"--config", both, "--json", both}, "--json and --config are the same file"},
 		{[]string{"/no/such/file"}, "/no/such/file"},
 		{[]string{"--name", "a b"}, "--name"},
 	} {

@@ -2,12 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"html"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/terracecache/terrace/bench/internal/page/pagetest"
 	"github.com/terracecache/terrace/coordinator/config"
 )
 
@@ -37,6 +39,8 @@ func TestHTMLBesideTableAndJSON(t *testing.T) {
 			[]string{"Origin calls", "Longest wait", "lease on, bus on", "bus: pubsub"}},
 		{[]string{"trace", "--sizes", "1,2", "--tiers", "l1:1,l2:1", trace}, "hit %",
 			[]string{"Miss ratio by size", "Hit ratio by tier", "opt", "eviction: tinylfu, capacity: 1}"}},
+		{[]string{"advise", "--memory", "4KiB", trace}, "alternative",
+			[]string{"Advised", "What is expected", "Because no other", "refresh: {policy: xfetch}", "Miss ratio by size", "opt", "Hit ratio by tier", "(advised)", "Origin load", "All that was compared"}},
 	} {
 		dir := t.TempDir()
 		page, document := filepath.Join(dir, "report.html"), filepath.Join(dir, "report.json")
@@ -86,7 +90,7 @@ func TestHTMLThatCannotBeWritten(t *testing.T) {
 		{"--html " + filepath.Join(dir, "none", "x.html"), "--html: cannot write"},
 		{"--html " + page + " --json " + filepath.Join(dir, ".", "report.html"), "the same file"},
 	} {
-		for _, command := range []string{"--combinations l1", "compare", "stampede", "jitter", "xfetch", "fleet", "trace " + trace} {
+		for _, command := range []string{"--combinations l1", "compare", "stampede", "jitter", "xfetch", "fleet", "trace " + trace, "advise " + trace} {
 			code, stdout, stderr := bench(t.Context(), strings.Fields(command+" "+test.flags)...)
 			if code != exitUsage || stdout != "" {
 				t.Errorf("%s %s: got exit code %d, stdout %q", command, test.flags, code, stdout)
@@ -143,4 +147,23 @@ func TestConfigsOfPagesAreDocuments(t *testing.T) {
 			t.Errorf("%v\n%s", err, text)
 		}
 	}
+}
+
+// TestPageOfAdviceInABrowser: with a remote tier and prices it has all charts that it may
+// have.
+func TestPageOfAdviceInABrowser(t *testing.T) {
+	trace, page := filepath.Join(t.TempDir(), hostileName), filepath.Join(t.TempDir(), "advice.html")
+	var keys strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&keys, "key-%d\n", i*i%997%(40+i/4))
+	}
+	if err := os.WriteFile(trace, []byte(keys.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr := bench(t.Context(), "advise", "--memory", "128KiB", "--policies", "lru,2q,sieve", "--remote-latency", "1ms", "--goal", "cost", "--origin-price", "5",
+		"--remote-price", "0.01", "--verify-curve", "--html", page, trace)
+	if code != exitOK || stderr != "" {
+		t.Fatalf("exit code %d, stderr %q", code, stderr)
+	}
+	pagetest.Open(t, page, 6)
 }

@@ -61,6 +61,8 @@ const (
 	Bound Tone = "bound"
 	// Miss is what a cache did not answer.
 	Miss Tone = "miss"
+	// Chosen is what was chosen of what is shown, which a single point rings.
+	Chosen Tone = "chosen"
 	// Rising is one of several series that rise, from pale to dark by their order.
 	Rising Tone = "rising"
 )

@@ -11,12 +11,12 @@
   // Ten hues that are told apart with any color vision, by Okabe and Ito and Tol, adjusted
   // to a contrast of at least 3 to 1 with the ground.
   const light = {
-    ink: "#1b2026", soft: "#57606a", line: "#d8dde3", ground: "#ffffff", bound: "#1b2026", miss: "#c3c9d0",
+    ink: "#1b2026", soft: "#57606a", line: "#d8dde3", ground: "#ffffff", bound: "#1b2026", miss: "#c3c9d0", chosen: "#a3123f",
     places: ["#1f6fb4", "#d0661b", "#138a6b", "#b0468f", "#8a7400", "#3a9fc4", "#c23b3b", "#6a51a3", "#5f6b2d", "#7a5230"],
     rising: ["#8bbbe0", "#4f94cc", "#2470b3", "#174f86", "#0c2f55"],
   };
   const night = {
-    ink: "#e4e8ed", soft: "#9aa4b0", line: "#333a43", ground: "#14171b", bound: "#e4e8ed", miss: "#4b5460",
+    ink: "#e4e8ed", soft: "#9aa4b0", line: "#333a43", ground: "#14171b", bound: "#e4e8ed", miss: "#4b5460", chosen: "#ff7a9c",
     places: ["#5aa9e6", "#f0944d", "#3fc19c", "#dd84c0", "#cdb53f", "#86d3ee", "#ef7d7d", "#a993e0", "#a9b665", "#c79a72"],
     rising: ["#2f5f8f", "#3f82bf", "#5fa6e0", "#9ccbf2", "#dbeeff"],
   };
@@ -30,7 +30,7 @@
     return palette.places[c.place % palette.places.length];
   }
   function symbolOf(c) {
-    return c.tone === "bound" ? "circle" : symbols[c.place % symbols.length];
+    return c.tone === "bound" || c.tone === "chosen" ? "circle" : symbols[c.place % symbols.length];
   }
 
   function trimmed(v, digits) {
@@ -57,6 +57,13 @@
         return (Math.round(v * 10) / 10).toLocaleString("en-US");
     }
     return trimmed(v, 6);
+  }
+
+  // marker is how a point looks: what is chosen is a ring around what lies there.
+  function marker(c, size) {
+    const color = colorOf(c);
+    if (c.tone !== "chosen") return { symbolSize: size, itemStyle: { color } };
+    return { symbolSize: 16, itemStyle: { color: "transparent", borderColor: color, borderWidth: 3 } };
   }
 
   const positive = (v, log) => (log && !(v > 0) ? null : v);
@@ -154,6 +161,9 @@
     const stacked = f.kind === "stack";
     const values = f.series.flatMap((s) => s.values || []);
     const x = axis(f.y, Object.assign({ nameGap: 28 }, logBounds(f.y, values, wide)), wide);
+    if (f.y.unit === "bytes" && !f.y.log) { // as round as bytes are
+      x.interval = 2 ** Math.ceil(Math.log2(Math.max(1, ...values) / (wide ? 5 : 3)));
+    }
     const mark = Math.max(...f.marks.map((m) => m.at));
     if (!f.y.log && mark > Math.max(...values)) { // an axis ends with its data otherwise
       x.max = mark * 1.05;
@@ -217,8 +227,7 @@
       const bound = s.color.tone === "bound";
       return {
         type: s.loose ? "scatter" : "line", name: s.name, step: s.step ? "end" : false,
-        symbol: symbolOf(s.color), symbolSize: s.loose ? 9 : few ? 7 : 4, showSymbol: few, showAllSymbol: true,
-        itemStyle: { color: colorOf(s.color) },
+        ...marker(s.color, s.loose ? 9 : few ? 7 : 4), symbol: symbolOf(s.color), showSymbol: few, showAllSymbol: true,
         lineStyle: { color: colorOf(s.color), width: bound ? 2.5 : 2, type: bound ? [6, 4] : "solid" },
         emphasis: { disabled: true }, z: s.loose ? 6 : bound ? 5 : 3,
         markLine: i === 0 ? marks(f, "yAxis") : undefined,
@@ -252,7 +261,8 @@
       add("line", { x1: 0, y1: 6, x2: 14, y2: 6, stroke: fill, "stroke-width": 2, "stroke-dasharray": s.color.tone === "bound" ? "4 2" : "none" });
     }
     const symbol = f.kind === "bars" || f.kind === "stack" ? "rect" : symbolOf(s.color);
-    if (symbol === "circle") add("circle", { cx: 7, cy: 6, r: 4, fill });
+    if (s.color.tone === "chosen") add("circle", { cx: 7, cy: 6, r: 4, fill: "none", stroke: fill, "stroke-width": 2.5 });
+    else if (symbol === "circle") add("circle", { cx: 7, cy: 6, r: 4, fill });
     else if (symbol === "triangle") add("path", { d: "M7 1.5 L11.5 10 L2.5 10 Z", fill });
     else if (symbol === "diamond") add("path", { d: "M7 1 L12 6 L7 11 L2 6 Z", fill });
     else add("rect", { x: 3, y: 2, width: 8, height: 8, rx: symbol === "roundRect" ? 2.5 : 0, fill });

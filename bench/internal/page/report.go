@@ -40,6 +40,8 @@ type Section struct {
 	Figures []Figure
 	// Tables have no chart.
 	Tables []Table
+	// Configs are the configuration that the section is about.
+	Configs []Config
 }
 
 // Table is text in rows and columns.
