@@ -37,7 +37,8 @@ func (r *report) page(ctx context.Context, s *settings) *page.Report {
 	for _, l3 := range e.L3 {
 		p.Facts = append(p.Facts, page.Fact{Name: "l3", Value: l3})
 	}
-	p.Results = pageTable("Results", r.columns(), r.Rows)
+	// Without what charts and their tables show alone: paper has no room for it.
+	p.Results = pageTable("Results", slices.Concat(r.leadingColumns(), r.heapColumns()), r.Rows)
 	p.Sections = []page.Section{{Figures: r.figures(s)}}
 	for _, d := range e.Config {
 		p.Configs = append(p.Configs, page.Config{Name: d.File, Text: strings.Join(d.Caches, "\n")})
@@ -76,12 +77,14 @@ func (r *report) figures(s *settings) []page.Figure {
 			colors = append(colors, row.Policy) // the same in all combinations
 		}
 	}
-	bars := func(title, text, axis string, unit page.Unit, of func(r *row) float64) page.Figure {
+	var bars barsOfRows = func(title, text, axis string, unit page.Unit, of func(r *row) float64) page.Figure {
 		return page.Figure{
 			Title: title, Text: text, Kind: page.Bars, Categories: names, ColorsOf: colors,
 			Y: page.Axis{Name: axis, Unit: unit}, Series: []page.Series{{Name: axis, Values: valuesOf(r.Rows, of)}},
 		}
 	}
+	overview := latencyFigure(fmt.Sprintf("From when a read was meant to start, in the open loop at %v reads/s. The nearer to the left the better.", s.Rate), names, latencies)
+	overview.Title = "Latency, some percentiles"
 	oldest := bars("Staleness: age of the oldest value served", "Counted from when its load began.", "age", page.Seconds,
 		func(r *row) float64 { return r.Oldest })
 	if !r.ofDocuments() {
@@ -89,10 +92,14 @@ func (r *report) figures(s *settings) []page.Figure {
 	}
 	figures := []page.Figure{
 		r.tierFigure(names),
-		latencyFigure(fmt.Sprintf("From when a read was meant to start, in the open loop at %v reads/s. The nearer to the left the better.", s.Rate), names, latencies),
-		bars("Origin calls", "Loads in the open loop, refreshes included.", "origin calls", page.Count, func(r *row) float64 { return float64(r.OriginCalls) }),
+		overview,
 	}
+	figures = append(figures, r.distributionFigures("Latency distribution", "reads", func(r *row) []percentile { return r.LatencyOver })...)
+	figures = append(figures, r.changeFigures(names)...)
+	figures = append(figures,
+		bars("Origin calls", "Loads in the open loop, refreshes included.", "origin calls", page.Count, func(r *row) float64 { return float64(r.OriginCalls) }))
 	figures = append(figures, r.originFigures(s)...)
+	figures = append(figures, r.stalenessFigures(bars)...)
 	figures = append(figures, oldest,
 		bars("Slow reads", fmt.Sprintf("Reads that took longer than %v.", s.Slow), "slow reads", page.Count, func(r *row) float64 { return float64(r.Slow) }),
 		bars("Throughput", fmt.Sprintf("Closed loop of %d workers, each beginning its next read when it has its last.", s.Concurrency), "reads per second", page.Count,
@@ -160,33 +167,47 @@ func (r *row) tiersInOrder() []string {
 	return names
 }
 
-// originFigures show when the origin was called: one for each combination, with its
-// policies, or one for all documents.
+// originFigures show when the origin was called.
 func (r *report) originFigures(s *settings) []page.Figure {
+	each := s.Seconds / intervals
+	return r.linesByCombination(page.Figure{
+		Title: "Origin calls over time",
+		X:     page.Axis{Name: "time since the warm-up", Unit: page.Seconds},
+		Y:     page.Axis{Name: "origin calls per second", Unit: page.Count},
+	}, func(r *row) (points []page.Point) {
+		for n, calls := range r.OriginOver {
+			points = append(points, page.Point{X: float64(n) * each, Y: float64(calls) / each})
+		}
+		return points
+	})
+}
+
+// linesByCombination returns a figure like the given one for each combination, with its
+// policies, or one for all documents. Rows without points are left out.
+func (r *report) linesByCombination(like page.Figure, points func(r *row) []page.Point) []page.Figure {
 	var figures []page.Figure
 	last := ""
 	for i := range r.Rows {
 		row := &r.Rows[i]
-		of, name := row.Combination, row.Policy
+		series := page.Series{Name: row.Policy, Points: points(row)}
+		of := row.Combination
 		if r.ofDocuments() {
-			of, name = "", row.cacheName(len(r.Environment.Config) > 1)
+			of, series.Name = "", row.cacheName(len(r.Environment.Config) > 1)
 		}
-		if i == 0 || of != last {
-			title := "Origin calls over time"
+		if len(series.Points) == 0 {
+			continue
+		}
+		if len(figures) == 0 || of != last {
+			f := like
+			f.Kind = page.Lines
 			if of != "" {
-				title += ": " + of
+				f.Title += ": " + of
 			}
-			figures = append(figures, page.Figure{
-				Title: title, Kind: page.Lines,
-				X: page.Axis{Name: "time since the warm-up", Unit: page.Seconds},
-				Y: page.Axis{Name: "origin calls per second", Unit: page.Count},
-			})
+			if len(figures) > 0 {
+				f.Text = "" // it stands above
+			}
+			figures = append(figures, f)
 			last = of
-		}
-		each := s.Seconds / intervals
-		series := page.Series{Name: name}
-		for n, calls := range row.OriginOver {
-			series.Points = append(series.Points, page.Point{X: float64(n) * each, Y: float64(calls) / each})
 		}
 		f := &figures[len(figures)-1]
 		f.Series = append(f.Series, series)

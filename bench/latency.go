@@ -49,3 +49,46 @@ func (l *latency) percentiles() percentiles {
 		Max:  l.quantile(1).Seconds(),
 	}
 }
+
+// percentile is what a share of all is at most.
+type percentile struct {
+	Percentile float64 `json:"percentile"`
+	Seconds    float64 `json:"seconds"`
+}
+
+// percents are the percentiles of a distribution.
+var percents = []float64{
+	1, 2, 5, 10, 15, 20, 25, 30, 40, 50, 55, 60, 65, 70, 75, 80, 85, 90, 92.5, 95, 96, 97, 97.5, 98, 98.5,
+	99, 99.25, 99.5, 99.6, 99.7, 99.75, 99.8, 99.85, 99.9, 99.925, 99.95, 99.97, 99.98, 99.99,
+}
+
+// beyondPercentile is how many must lie beyond a percentile, on either side, for it to be
+// told: with fewer it is chance.
+const beyondPercentile = 10
+
+// distribution returns the percentiles for which there are enough. It is empty for fewer
+// than 20.
+func (l *latency) distribution() []percentile {
+	d := []percentile{}
+	n := float64(l.histogram.TotalCount())
+	for _, p := range percents {
+		if n*min(p, 100-p)/100 >= beyondPercentile-1e-6 { // percents are not exact in binary
+			d = append(d, percentile{p, l.quantile(p / 100).Seconds()})
+		}
+	}
+	return d
+}
+
+// above returns how many took longer, each by a digit more or less.
+func (l *latency) above(d time.Duration) int {
+	n := int64(0)
+	for _, bar := range l.histogram.Distribution() {
+		if bar.From > int64(d) {
+			n += bar.Count
+		}
+	}
+	return int(n)
+}
+
+// count returns how many there are.
+func (l *latency) count() int { return int(l.histogram.TotalCount()) }

@@ -27,10 +27,10 @@ func TestHTMLBesideTableAndJSON(t *testing.T) {
 		table string   // in it
 		page  []string // in it
 	}{
-		{append([]string{"--combinations", "l1,l1+l3", "--goroutines", "1,2"}, quick...), "heap/entry",
-			[]string{"Hit ratio by tier", "Latency distribution", "Origin calls over time: l1+l3", "Staleness", "Throughput by goroutines", "l1+l3, xfetch", "policy: xfetch, beta: 1"}},
+		{append([]string{"--combinations", "l1,l1+l3", "--goroutines", "1,2", "--writes", "0.4", "--ttl", "10ms", "--stale", "1s", "--skew", "3"}, quick...), "heap/entry",
+			[]string{"Hit ratio by tier", "Latency, some percentiles", "Latency distribution: l1+l3", "Latency of writes", "Latency distribution of writes: l1", "Stale answers", "how long past fresh", "Origin calls over time: l1+l3", "Staleness", "Throughput by goroutines", "l1+l3, xfetch", "policy: xfetch, beta: 1"}},
 		{append([]string{"compare", "--config", file(t, "good.yaml", goodDocument)}, quick...), "tiers",
-			[]string{"Hit ratio by tier", "good.yaml", "products: l1 memory"}},
+			[]string{"Latency distribution", "Hit ratio by tier", "good.yaml", "products: l1 memory"}},
 		{[]string{"jitter", "--keys", "50", "--seeds", "1"}, "busiest", []string{"The busiest second", "jitter: 10%"}},
 		{[]string{"xfetch", "--draws", "100"}, "formula", []string{"Chance of a refresh", "policy: xfetch"}},
 		{[]string{"stampede", "--rate", "50", "--seconds", "0.3", "--ttl", "100ms", "--latency", "10ms"}, "origin calls",
@@ -147,6 +147,18 @@ func TestConfigsOfPagesAreDocuments(t *testing.T) {
 			t.Errorf("%v\n%s", err, text)
 		}
 	}
+}
+
+// TestPageOfCompareInABrowser: with writes and stale answers it has all charts that it may
+// have of one combination.
+func TestPageOfCompareInABrowser(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "compare.html")
+	args := append([]string{"--combinations", "l1", "--policies", "fixed,swr", "--goroutines", "1,2", "--writes", "0.2", "--deletes", "0.2",
+		"--ttl", "10ms", "--stale", "1s", "--skew", "3", "--html", page}, quick...)
+	if code, _, stderr := bench(t.Context(), args...); code != exitOK || stderr != "" {
+		t.Fatalf("exit code %d, stderr %q", code, stderr)
+	}
+	pagetest.Open(t, page, 16)
 }
 
 // TestPageOfAdviceInABrowser: with a remote tier and prices it has all charts that it may

@@ -34,8 +34,8 @@ func parse(t *testing.T, text string) parsed {
 func keysOf(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
 
 var rowFields = []string{
-	"combination", "heap_bytes_per_entry", "hit_ratio", "hits", "latency_seconds", "misses", "oldest_seconds",
-	"origin_calls", "origin_calls_over", "origin_peak", "policy", "requests", "slow", "throughput_per_second",
+	"combination", "heap_bytes_per_entry", "hit_ratio", "hits", "latency_distribution", "latency_seconds", "misses", "oldest_seconds",
+	"origin_calls", "origin_calls_over", "origin_peak", "policy", "requests", "slow", "stale", "staleness_distribution", "throughput_per_second",
 }
 
 func TestJSONOnStdoutIsAllThatIsThere(t *testing.T) {

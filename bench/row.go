@@ -40,6 +40,14 @@ type row struct {
 	// Goroutines are throughputs of further closed loops.
 	Goroutines []throughput `json:"goroutines,omitempty"`
 	Latency    percentiles  `json:"latency_seconds"`
+	// LatencyOver is the same as far as there are enough reads to tell.
+	LatencyOver []percentile `json:"latency_distribution"`
+	// WriteLatency and DeleteLatency are those of writes and deletes; nil where there were
+	// none.
+	WriteLatency  *percentiles `json:"write_latency_seconds,omitempty"`
+	WriteOver     []percentile `json:"write_latency_distribution,omitempty"`
+	DeleteLatency *percentiles `json:"delete_latency_seconds,omitempty"`
+	DeleteOver    []percentile `json:"delete_latency_distribution,omitempty"`
 	// OriginCalls are the loads begun, OriginPeak the most that ran at once.
 	OriginCalls int64 `json:"origin_calls"`
 	OriginPeak  int64 `json:"origin_peak"`
@@ -53,12 +61,18 @@ type row struct {
 	// Oldest is the greatest age of a value when a read returned it, counted from
 	// when its load began.
 	Oldest float64 `json:"oldest_seconds"`
+	// Stale are the reads that were answered with a stale value, and Staleness is how far
+	// past fresh those were. Of documents, whose lives vary by their jitter, it is how old.
+	Stale     int          `json:"stale"`
+	Staleness []percentile `json:"staleness_distribution"`
 	// HeapPerEntry is what one entry takes in all in-memory tiers together; -1 where
 	// there are none.
 	HeapPerEntry float64 `json:"heap_bytes_per_entry"`
 
 	// notes say what a reader of the row must know beside it.
 	notes []string
+	// stalest has all of Staleness.
+	stalest *latency
 }
 
 // throughput is what a closed loop of so many goroutines did.
@@ -114,6 +128,9 @@ func measure(ctx context.Context, s *settings, w *workload, c *contender) (r row
 	open := func(first, n int) *tally {
 		t := newTally(s.Slow)
 		t.mayFail = o.mayFail()
+		if c.named.Cache == "" {
+			t.fresh = s.TTL
+		}
 		p := newPace(n, s.Rate, nap)
 		p.batch = w.batch
 		if w.due != nil {
@@ -182,18 +199,20 @@ func (r *row) noteFaults(ctx context.Context, c *contender, stats coordinator.St
 // tally adds up the reads of an open loop.
 type tally struct {
 	slowAbove time.Duration
-	mayFail   bool // reads that fail are counted, and end nothing
+	mayFail   bool          // reads that fail are counted, and end nothing
+	fresh     time.Duration // how long all values are; zero: it is not known
 
 	mu      sync.Mutex
 	latency *latency
+	written *latency
+	deleted *latency
+	stale   *latency // how long past fresh stale answers were
 	hits    map[string]int
 	misses  int
 	slow    int
 	behind  int // reads that began so late that this alone made them slow
 	oldest  time.Duration
 	failed  int
-	writes  int
-	deletes int
 	err     error // the first
 
 	heldUp  int           // operations that found no worker when they were due
@@ -201,7 +220,10 @@ type tally struct {
 }
 
 func newTally(slowAbove time.Duration) *tally {
-	return &tally{slowAbove: slowAbove, latency: newLatency(), hits: make(map[string]int)}
+	return &tally{
+		slowAbove: slowAbove, hits: make(map[string]int),
+		latency: newLatency(), written: newLatency(), deleted: newLatency(), stale: newLatency(),
+	}
 }
 
 // do does the i-th operation of the workload and adds it up.
@@ -213,6 +235,7 @@ func (t *tally) do(ctx context.Context, cache *coordinator.Cache[string, []byte]
 		return
 	}
 	err := change(ctx, cache, o, op, key)
+	took := tier.Now().Sub(due)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
@@ -221,9 +244,9 @@ func (t *tally) do(ctx context.Context, cache *coordinator.Cache[string, []byte]
 			t.err = err
 		}
 	case op == opWrite:
-		t.writes++
+		t.written.add(took)
 	default:
-		t.deletes++
+		t.deleted.add(took)
 	}
 }
 
@@ -268,6 +291,9 @@ func (t *tally) read(ctx context.Context, cache *coordinator.Cache[string, []byt
 		return
 	}
 	t.add(took, late, result.Tier, old)
+	if result.State == coordinator.Stale {
+		t.stale.add(result.Age - t.fresh)
+	}
 }
 
 // add adds up a read that took so long from its intended start, the given part of
@@ -297,10 +323,20 @@ func (t *tally) fill(r *row) {
 	}
 	hits := r.Requests
 	r.Misses = t.misses
-	r.Failed, r.Writes, r.Deletes = t.failed, t.writes, t.deletes
+	r.Failed, r.Writes, r.Deletes = t.failed, t.written.count(), t.deleted.count()
 	r.Requests += t.misses
 	r.HitRatio = ratio(hits, r.Requests)
-	r.Latency = t.latency.percentiles()
+	r.Latency, r.LatencyOver = t.latency.percentiles(), t.latency.distribution()
+	if r.Writes > 0 {
+		p := t.written.percentiles()
+		r.WriteLatency, r.WriteOver = &p, t.written.distribution()
+	}
+	if r.Deletes > 0 {
+		p := t.deleted.percentiles()
+		r.DeleteLatency, r.DeleteOver = &p, t.deleted.distribution()
+	}
+	r.stalest = t.stale
+	r.Stale, r.Staleness = t.stale.count(), t.stale.distribution()
 	r.Slow = t.slow
 	r.Oldest = t.oldest.Seconds()
 	if r.HeldUp = t.heldUp; r.HeldUp > 0 {

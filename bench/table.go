@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -57,6 +58,11 @@ type column = columnOf[row]
 
 // columns returns the table's columns: what a row is, what it did, what it cost.
 func (r *report) columns() []column {
+	return slices.Concat(r.leadingColumns(), r.changeColumns(), r.goroutineColumns(), r.heapColumns())
+}
+
+// leadingColumns are those of all reports.
+func (r *report) leadingColumns() []column {
 	columns := r.combinationColumns()
 	if r.ofDocuments() {
 		columns = r.documentColumns()
@@ -75,20 +81,54 @@ func (r *report) columns() []column {
 	if r.Environment.Origin.Kind != "fixed" {
 		columns = append(columns, column{"failed", 7, func(r *row) string { return fmt.Sprint(r.Failed) }})
 	}
-	if len(r.Rows) > 0 {
-		for i, t := range r.Rows[0].Goroutines {
-			columns = append(columns, column{fmt.Sprintf("/s by %d", t.Goroutines), 10, func(r *row) string {
-				return fmt.Sprintf("%.0f", r.Goroutines[i].PerSecond)
+	return columns
+}
+
+// goroutineColumns are those of further closed loops.
+func (r *report) goroutineColumns() []column {
+	var columns []column
+	if len(r.Rows) == 0 {
+		return nil
+	}
+	for i, t := range r.Rows[0].Goroutines {
+		columns = append(columns, column{fmt.Sprintf("/s by %d", t.Goroutines), 10, func(r *row) string {
+			return fmt.Sprintf("%.0f", r.Goroutines[i].PerSecond)
+		}})
+	}
+	return columns
+}
+
+// heapColumns is there where heap is measured.
+func (r *report) heapColumns() []column {
+	if r.ofDocuments() {
+		return nil
+	}
+	return []column{{"heap/entry", 11, func(r *row) string {
+		if r.HeapPerEntry > 0 {
+			return fmt.Sprintf("%.0f B", r.HeapPerEntry)
+		}
+		return "-"
+	}}}
+}
+
+// changeColumns are those of writes and deletes, where there are any.
+func (r *report) changeColumns() []column {
+	var columns []column
+	for _, c := range r.changes() {
+		for _, q := range []struct {
+			name string
+			of   func(p *percentiles) float64
+		}{
+			{"p50", func(p *percentiles) float64 { return p.P50 }},
+			{"p99", func(p *percentiles) float64 { return p.P99 }},
+		} {
+			columns = append(columns, column{c.short + " " + q.name, 9, func(r *row) string {
+				if p := c.latency(r); p != nil {
+					return short(q.of(p))
+				}
+				return "-"
 			}})
 		}
-	}
-	if !r.ofDocuments() {
-		columns = append(columns, column{"heap/entry", 11, func(r *row) string {
-			if r.HeapPerEntry > 0 {
-				return fmt.Sprintf("%.0f B", r.HeapPerEntry)
-			}
-			return "-"
-		}})
 	}
 	return columns
 }
@@ -190,6 +230,9 @@ func (r *report) writeKey(b *strings.Builder, s *settings) {
 	}
 	fmt.Fprintf(b, "  p50..p99.9        from when a read was meant to start (open loop at %v reads/s), so waits in line count; a read that does\n", s.Rate)
 	fmt.Fprintf(b, "                    nothing has p50 %s, p99 %s here: differences of that size are the machine's\n", short(r.Environment.Pace.P50), short(r.Environment.Pace.P99))
+	if len(r.changes()) > 0 {
+		fmt.Fprintf(b, "  set.., del..      the same of writes and of deletes, which are not among the reads\n")
+	}
 	fmt.Fprintf(b, "  origin, peak      loads in the open loop, and the most at once; slow: reads over %v; oldest: age of the oldest value served\n", s.Slow)
 	if r.Environment.Origin.Kind != "fixed" {
 		fmt.Fprintf(b, "  failed            reads answered with an error, as the origin failed or refused; they are among the misses\n")

@@ -155,7 +155,10 @@ func TestMixedWorkloadAndGoroutines(t *testing.T) {
 	if r := rep.Rows[0]; r.Writes == 0 || r.Requests+r.Writes+r.Deletes != 200 || len(r.Goroutines) != 2 || r.Goroutines[1].Goroutines != 3 || !(r.Goroutines[0].PerSecond > 0) {
 		t.Errorf("got %+v", r)
 	}
-	for _, want := range []string{"10 % writes, 2 % deletes", "/s by 1", "/s by 3"} {
+	if r := rep.Rows[0]; r.WriteLatency == nil || !(r.WriteLatency.P50 > 0) || r.DeleteLatency == nil || len(r.LatencyOver) == 0 {
+		t.Errorf("latencies: got %+v", r)
+	}
+	for _, want := range []string{"10 % writes, 2 % deletes", "/s by 1", "/s by 3", "set p50", "del p99"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("%q is missing in\n%s", want, stdout)
 		}

@@ -52,6 +52,8 @@
         return scaled(v, digits, [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]]);
       case "bytes":
         return scaled(v, digits, [[2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"], [1, "B"]]);
+      case "percentile":
+        return "p" + trimmed(100 * (1 - 1 / v), 6);
       case "count":
         if (short && Math.abs(v) >= 10000) return scaled(v, 3, [[1e9, "G"], [1e6, "M"], [1e3, "k"]]).replace(" ", "");
         return (Math.round(v * 10) / 10).toLocaleString("en-US");
@@ -106,7 +108,8 @@
     let least = round(Math.min(...shown), -1);
     let most = round(Math.max(...shown), 1);
     if (least === most) [least, most] = [least / 2, most * 2];
-    return { min: least, max: most, ticks: ticks(least, most, wide) };
+    const at = ticks(least, most, wide);
+    return { min: least, max: most, ticks: a.unit === "percentile" ? [2, ...at.filter((v) => v >= 10)] : at };
   }
 
   // ticks are 1, 2 and 5 of each power of ten where there are few powers, else the powers

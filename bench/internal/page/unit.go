@@ -22,6 +22,9 @@ const (
 	Seconds Unit = "seconds"
 	// Bytes are written in the binary unit that fits.
 	Bytes Unit = "bytes"
+	// Percentile is 100/(100-p) for the percentile p, so that a logarithmic axis stretches
+	// the tail: 2 is p50, 10 is p90, 1000 is p99.9.
+	Percentile Unit = "percentile"
 )
 
 // none is written for a value that there is not.
@@ -37,6 +40,8 @@ func (u Unit) Text(v float64) string {
 		return thousands(v)
 	case Share:
 		return strconv.FormatFloat(100*v, 'f', 2, 64) + " %"
+	case Percentile:
+		return "p" + Number.Text(100*(1-1/v))
 	case Seconds:
 		return scaled(v, []scale{{1, "s"}, {1e-3, "ms"}, {1e-6, "µs"}, {1e-9, "ns"}})
 	case Bytes:
