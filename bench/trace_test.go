@@ -69,22 +69,31 @@ func TestTraceRows(t *testing.T) {
 	file := traceFile(t, "keys.txt", "a\nb\na\nb\na\nc\na\nb\n")
 	sized := traceFile(t, "sized.trace", "1 a 10\n2 b 20\n3 a 10\n4 c 30\n5 a 10\n")
 	for _, test := range []struct {
-		args []string
-		want string
+		args   []string
+		want   string
+		stderr string // what must be in it; empty: nothing is
 	}{
 		{[]string{"--policies", "lru", "--sizes", "1,2", file},
-			"opt@1:3/8 lru@1:0/8 lru-sharded@1:0/8 opt@2:5/8 lru@2:4/8 lru-sharded@2:4/8"},
-		{[]string{"--policies", "opt", "--sizes", "100%,34%", file}, "opt@3:5/8 opt@1:3/8"},
-		{[]string{"--policies", "opt,2q-sharded", "--sizes", "3", file}, "opt@3:5/8 2q-sharded@3:5/8"},
-		{[]string{"--tiers", "near:1,far:2:lru", file}, "opt@3:5/8 near:lru+far:lru@3:4/8"},
-		{[]string{"--tiers", "l1:1", "--sizes", "3", "--policies", "arc", file}, "opt@3:5/8 arc@3:4/8 opt@1:3/8 l1:lru@1:0/8"},
-		{[]string{"--sizes", "1KiB", sized}, "opt@1KiB:2/5 tinylfu@1KiB:2/5 w-tinylfu@1KiB:2/5"},
-		{[]string{"--sizes", "1MB,1", "--policies", "opt", file, sized}, "opt@1:3/8 opt@1MB:2/5 opt@1:2/5"},
+			"opt@1:3/8 lru@1:0/8 lru-sharded@1:0/8 opt@2:5/8 lru@2:4/8 lru-sharded@2:4/8", ""},
+		{[]string{"--policies", "opt", "--sizes", "100%,34%", file}, "opt@3:5/8 opt@1:3/8", ""},
+		{[]string{"--policies", "opt,2q-sharded", "--sizes", "3", file}, "opt@3:5/8 2q-sharded@3:5/8", ""},
+		{[]string{"--tiers", "near:1,far:2:lru", file}, "opt@3:5/8 near:lru+far:lru@3:4/8", ""},
+		{[]string{"--tiers", "l1:1", "--sizes", "3", "--policies", "arc", file}, "opt@3:5/8 arc@3:4/8 opt@1:3/8 l1:lru@1:0/8", ""},
+		{[]string{"--sizes", "1KiB", sized}, "opt@1KiB:2/5 tinylfu@1KiB:2/5 w-tinylfu@1KiB:2/5",
+			sized + ": lru, lru-sharded, 2q, arc, sieve: bounded by entries, and not replayed at sizes in bytes"},
+		{[]string{"--sizes", "1KiB,3", "--policies", "tinylfu,sieve", sized}, "opt@1KiB:2/5 tinylfu@1KiB:2/5 opt@3:2/5 tinylfu@3:2/5 sieve@3:2/5",
+			sized + ": sieve: bounded by entries"},
+		{[]string{"--sizes", "1KiB", "--policies", "tinylfu,w-tinylfu", sized}, "opt@1KiB:2/5 tinylfu@1KiB:2/5 w-tinylfu@1KiB:2/5", ""},
+		{[]string{"--sizes", "1MB,1", "--policies", "opt", file, sized}, "opt@1:3/8 opt@1MB:2/5 opt@1:2/5",
+			file + ": the trace has no sizes of objects"},
 	} {
 		code, stdout, stderr := bench(t.Context(), append([]string{"trace", "--json", "-"}, test.args...)...)
-		if code != exitOK || stderr != "" {
+		if code != exitOK || test.stderr == "" && stderr != "" {
 			t.Errorf("%v: exit code %d, stderr %q", test.args, code, stderr)
 			continue
+		}
+		if test.stderr != "" {
+			wantOneLine(t, stderr, test.stderr)
 		}
 		if got := rowsText(parseTrace(t, stdout).Rows); got != test.want {
 			t.Errorf("%v:\ngot  %s\nwant %s", test.args, got, test.want)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -62,6 +63,9 @@ func (r *traceReport) replay(ctx context.Context, s *traceSettings, in *traceInp
 	}
 	about = &r.Environment.Traces[len(r.Environment.Traces)-1]
 	jobs := s.jobs(about, rec)
+	for _, note := range about.Notes {
+		fmt.Fprintf(stderr, "%s: %s\n", in.name, oneLine(note))
+	}
 	err := runJobs(ctx, jobs, p)
 	bounds := make(map[traceBound]int64)
 	for _, j := range jobs {
@@ -139,7 +143,9 @@ func (t *traceOfRows) tellMalformed(stderr io.Writer) {
 type traceJob struct {
 	row  traceRow
 	done bool
-	run  func(ctx context.Context, row *traceRow, tick func(int64)) error
+	// memory is about what it takes, in bytes; zero: little, or others see to it.
+	memory int64
+	run    func(ctx context.Context, row *traceRow, tick func(int64)) error
 }
 
 // jobs returns what makes the rows of a trace.
@@ -152,7 +158,7 @@ func (s *traceSettings) jobs(about *traceOfRows, rec *capture.Trace) []*traceJob
 		if bytes {
 			row.Unit = "bytes"
 		}
-		jobs = append(jobs, &traceJob{row: row, run: run})
+		jobs = append(jobs, &traceJob{row: row, memory: entryMemory * min(size, about.Keys), run: run})
 	}
 	bound := func(size int64, bytes bool) (again bool) {
 		at := traceBound{size, bytes}
@@ -185,23 +191,28 @@ func (s *traceSettings) jobs(about *traceOfRows, rec *capture.Trace) []*traceJob
 	for _, size := range s.sizes {
 		n := size.of(about.Keys)
 		if size.bytes && !fields.Sizes {
-			about.note("%s has no sizes of objects: nothing is replayed at sizes in bytes", about.Trace)
+			about.note("the trace has no sizes of objects: nothing is replayed at sizes in bytes")
 			continue
 		}
 		if bound(n, size.bytes) {
 			continue // two shares of few keys
 		}
+		var entries []string
 		for _, policy := range s.policies() {
 			if size.bytes && !replay.CanBytes(policy) {
+				entries = append(entries, policy)
 				continue
 			}
 			through(policy, n, []replay.Tier{{Name: policy, Policy: policy, Size: n, Bytes: size.bytes}})
+		}
+		if len(entries) > 0 {
+			about.note("%s: bounded by entries, and not replayed at sizes in bytes, where tiers cannot have them either", strings.Join(entries, ", "))
 		}
 	}
 	for _, c := range s.combinations {
 		tiers, together := c.tiers(about.Keys)
 		if tiers[0].Bytes && !fields.Sizes {
-			about.note("%s has no sizes of objects: nothing is replayed at sizes in bytes", about.Trace)
+			about.note("the trace has no sizes of objects: nothing is replayed at sizes in bytes")
 			continue
 		}
 		bound(together, tiers[0].Bytes)
@@ -231,12 +242,31 @@ func (s *traceSettings) policies() []string {
 	return all
 }
 
-// runJobs runs as many at a time as there are processors. It returns the first error; what
-// was done by then is marked so.
+// large reports whether it takes so much that collections must come often.
+func (j *traceJob) large() bool { return j.memory > jobsMemory/3 }
+
+const (
+	// entryMemory is about what stores take for an entry without a value.
+	entryMemory = 130
+	// jobsMemory is what those that run at a time may take together, unless one alone
+	// takes more.
+	jobsMemory = 96 << 20
+	// tight is by how many percent the heap may grow between two collections. At twice
+	// what is alive, as by default, a store of a million entries would take 250 MB.
+	tight = 20
+)
+
+// runJobs runs as many at a time as there are processors and room for. It returns the first
+// error; what was done by then is marked so.
 func runJobs(ctx context.Context, jobs []*traceJob, p *traceProgress) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	p.replaying(len(jobs))
+	if slices.ContainsFunc(jobs, (*traceJob).large) {
+		defer debug.SetGCPercent(debug.SetGCPercent(tight))
+		debug.FreeOSMemory() // what reading the trace took
+	}
+	memory := newRoom(jobsMemory)
 	var next atomic.Int64
 	var workers sync.WaitGroup
 	for range min(len(jobs), runtime.GOMAXPROCS(0)) {
@@ -246,8 +276,14 @@ func runJobs(ctx context.Context, jobs []*traceJob, p *traceProgress) error {
 				if i >= len(jobs) || ctx.Err() != nil {
 					return
 				}
+				release := memory.take(ctx, jobs[i].memory)
 				began := time.Now()
-				if err := jobs[i].run(ctx, &jobs[i].row, p.ticker(i, &jobs[i].row)); err != nil {
+				err := jobs[i].run(ctx, &jobs[i].row, p.ticker(i, &jobs[i].row))
+				if jobs[i].large() {
+					debug.FreeOSMemory() // before the next one takes as much
+				}
+				release()
+				if err != nil {
 					cancel(err)
 					return
 				}
