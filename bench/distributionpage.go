@@ -124,7 +124,11 @@ func (r *report) stalenessFigures(bars barsOfRows) []page.Figure {
 		s := page.Series{Name: names[i]}
 		for n := range stalenessSteps + 1 {
 			at := most * float64(n) / stalenessSteps
-			s.Points = append(s.Points, page.Point{X: at, Y: ratio(row.stalest.above(seconds(at)), row.Requests)})
+			staler := row.stalest.above(seconds(at))
+			s.Points = append(s.Points, page.Point{X: at, Y: ratio(staler, row.Requests)})
+			if staler == 0 {
+				break
+			}
 		}
 		over.Series = append(over.Series, s)
 	}

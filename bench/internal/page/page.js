@@ -22,6 +22,9 @@
   };
   const symbols = ["circle", "rect", "triangle", "diamond", "roundRect", "pin"];
 
+  // By its name: text is measured on a canvas, which does not know "inherit".
+  const family = getComputedStyle(document.body).fontFamily;
+
   let palette = light;
 
   function colorOf(c) {
@@ -58,7 +61,7 @@
         if (short && Math.abs(v) >= 10000) return scaled(v, 3, [[1e9, "G"], [1e6, "M"], [1e3, "k"]]).replace(" ", "");
         return (Math.round(v * 10) / 10).toLocaleString("en-US");
     }
-    return trimmed(v, 6);
+    return trimmed(v, short ? 4 : 6);
   }
 
   // marker is how a point looks: what is chosen is a ring around what lies there.
@@ -141,7 +144,7 @@
 
   const base = (f, wide) => ({
     animation: false,
-    textStyle: { color: palette.ink, fontFamily: "inherit" },
+    textStyle: { color: palette.ink, fontFamily: family },
     tooltip: {
       trigger: "axis", confine: true, transitionDuration: 0,
       backgroundColor: palette.ground, borderColor: palette.line,
@@ -151,11 +154,19 @@
     grid: { left: 8, right: wide ? 28 : 20, top: f.marks.length ? 24 : 10, bottom: 26, containLabel: true },
   });
 
-  function categoryAxis(f, width) {
+  // labels are how wide the names of categories may be, and how many lines the longest takes.
+  function labels(f, width) {
     const longest = Math.max(...f.categories.map((c) => c.length)) * 6.8 + 4; // about, in pixels
+    const room = Math.min(260, width * 0.36, longest);
+    return { room, lines: Math.ceil(longest / room) };
+  }
+
+  const lineHeight = 13;
+
+  function categoryAxis(f, width) {
     return {
       type: "category", inverse: true, data: f.categories,
-      axisLabel: { color: palette.ink, fontSize: 12, interval: 0, width: Math.min(260, width * 0.36, longest), overflow: "break", lineHeight: 13 },
+      axisLabel: { color: palette.ink, fontSize: 12, interval: 0, width: labels(f, width).room, overflow: "break", lineHeight },
       axisLine: { lineStyle: { color: palette.line } }, axisTick: { show: false },
     };
   }
@@ -165,14 +176,18 @@
     const values = f.series.flatMap((s) => s.values || []);
     const x = axis(f.y, Object.assign({ nameGap: 28 }, logBounds(f.y, values, wide)), wide);
     if (f.y.unit === "bytes" && !f.y.log) { // as round as bytes are
-      x.interval = 2 ** Math.ceil(Math.log2(Math.max(1, ...values) / (wide ? 5 : 3)));
+      const most = Math.max(1, ...values);
+      x.interval = 2 ** Math.ceil(Math.log2(most / (wide ? 5 : 3)));
+      x.max = Math.ceil(most / x.interval) * x.interval;
     }
     const mark = Math.max(...f.marks.map((m) => m.at));
     if (!f.y.log && mark > Math.max(...values)) { // an axis ends with its data otherwise
       x.max = mark * 1.05;
       x.axisLabel.showMaxLabel = false;
     }
-    return Object.assign(base(f, wide), {
+    const option = base(f, wide);
+    if (!stacked) option.grid.right = 56; // of the longest bar's figure
+    return Object.assign(option, {
       xAxis: x,
       yAxis: categoryAxis(f, width),
       series: f.series.filter(shown).map((s, i) => ({
@@ -242,9 +257,11 @@
 
   function height(f, width) {
     if (f.kind === "lines") return Math.max(260, Math.min(380, width * 0.5));
-    const each = f.kind === "bars" ? Math.max(28, f.series.length * 15 + 10) : 28;
-    const breaks = width < narrow ? 1.25 : 1;
-    return Math.max(120, Math.round(f.categories.length * each * breaks) + (f.marks.length ? 82 : 68));
+    const each = Math.max(
+      (f.kind === "bars" ? Math.max(28, f.series.length * 15 + 10) : 28) * (width < narrow ? 1.25 : 1),
+      labels(f, width).lines * lineHeight + 8,
+    );
+    return Math.max(120, Math.round(f.categories.length * each) + (f.marks.length ? 82 : 68));
   }
 
   const namespace = "http://www.w3.org/2000/svg";
