@@ -92,6 +92,9 @@ func (r *traceReport) replay(ctx context.Context, s *traceSettings, in *traceInp
 // that the trace breaks off, what was read comes with the error; about comes as soon as
 // the trace could be read at all.
 func (in *traceInput) record(ctx context.Context, s *traceSettings, p *traceProgress, stderr io.Writer) (rec *capture.Trace, about *traceOfRows, broken error) {
+	if in.size == 0 { // not a file, or nothing in it
+		in.from = newInterruptible(ctx, in.from)
+	}
 	reader, err := in.open(s)
 	if err != nil {
 		return nil, nil, err

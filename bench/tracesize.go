@@ -57,7 +57,7 @@ func parseTraceSize(text string) (traceSize, error) {
 	case !known:
 		return traceSize{}, fmt.Errorf("%q: there is no unit %q: %s", text, m[2], want)
 	case v*unit < 1 || v*unit > maxTraceBytes:
-		return traceSize{}, fmt.Errorf("%s: want 1 byte to 1 PiB", text)
+		return traceSize{}, fmt.Errorf("%s: want 1 byte to 1024 TiB", text)
 	}
 	return traceSize{n: int64(v * unit), bytes: true}, nil
 }

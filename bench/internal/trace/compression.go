@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -24,7 +25,8 @@ var compressions = []struct {
 }{
 	{"gzip", []string{"\x1f\x8b"}, []string{".gz", ".gzip"}, func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }},
 	{"xz", []string{"\xfd7zXZ\x00"}, []string{".xz"}, func(r io.Reader) (io.Reader, error) { return xz.NewReader(r, mostWindow) }},
-	{"zstd", []string{"\x28\xb5\x2f\xfd"}, []string{".zst", ".zstd"}, openZstd},
+	// An archive may begin with a frame to be skipped, as that of pzstd does.
+	{"zstd", []string{"\x28\xb5\x2f\xfd", "?\x2a\x4d\x18"}, []string{".zst", ".zstd"}, openZstd},
 	// With the first block's magic, or the end's of an empty one: a text may begin with BZh.
 	{"bzip2", []string{"BZh?\x31\x41\x59\x26\x53\x59", "BZh?\x17\x72\x45\x38\x50\x90"}, []string{".bz2", ".bzip2"},
 		func(r io.Reader) (io.Reader, error) { return bzip2.NewReader(r), nil }},
@@ -79,7 +81,7 @@ func unpack(from io.Reader, name string) (*unpacked, error) {
 			err = io.ErrUnexpectedEOF // it has begun
 		}
 		if err != nil {
-			return nil, &Broken{err}
+			return nil, &Broken{unpacking(err)}
 		}
 		u.close, _ = u.Reader.(io.Closer)
 		u.Reader = &guarded{u.Reader}
@@ -110,15 +112,24 @@ func (g *guarded) Read(p []byte) (n int, err error) {
 		return nil
 	})
 	if panicked != nil {
-		return 0, panicked
+		n, err = 0, panicked
 	}
-	return n, err
+	return n, unpacking(err)
+}
+
+// unpacking says of an unpacker's error what it means: most take the end of an archive
+// that is cut off for damage.
+func unpacking(err error) error {
+	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, new(*fs.PathError)) {
+		return err
+	}
+	return fmt.Errorf("the archive is cut off or damaged: %w", err)
 }
 
 func guard(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("damaged: %v", r)
+			err = fmt.Errorf("%v", r)
 		}
 	}()
 	return f()

@@ -64,6 +64,7 @@ func TestCompressions(t *testing.T) {
 			{name, packed, "a b a c"},
 			{"stdin", packed, "a b a c"},
 			{name, slices.Concat(packed, packed), "a b a c a b a c"},
+			{"skipped.zst", slices.Concat([]byte("\x50\x2a\x4d\x18\x03\x00\x00\x00abc"), archives(t, []byte("1\n2\n1\n3\n"))["x.zst"]), "a b a c"},
 		} {
 			r, err := trace.NewReader(bytes.NewReader(test.input), trace.Options{Name: test.name})
 			if err != nil {
@@ -126,6 +127,8 @@ func TestCutArchive(t *testing.T) {
 			}
 			if errors.Is(err, io.EOF) && !errors.As(err, new(*trace.Broken)) {
 				t.Errorf("%s cut at %d of %d: no error", name, n, len(packed))
+			} else if !strings.Contains(err.Error(), "cut off") {
+				t.Errorf("%s cut at %d of %d: %v: want that it is cut off", name, n, len(packed), err)
 			}
 			most = max(most, got)
 			r.Close()
