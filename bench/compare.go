@@ -121,8 +121,11 @@ func (r *report) measureAll(ctx context.Context, s *settings, groups []group, st
 		}
 		return err
 	}
-	w, err := s.newWorkload()
+	w, err := s.newWorkload(ctx)
 	if err != nil {
+		if ctx.Err() != nil {
+			return errInterrupted
+		}
 		return err
 	}
 	r.Environment.Workload.Keys = len(w.keys)

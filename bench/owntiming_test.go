@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -107,6 +109,16 @@ func TestPaceOfOwnTimes(t *testing.T) {
 	})
 }
 
+// Ctrl-C ends a comparison that waits for its trace.
+func TestReadingAWorkloadIsInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	file := traceFile(t, "x.csv", "time,id\n"+strings.Repeat("1,a\n", 5000))
+	if w, err := settingsOf(t, "--trace", file, "--speed", "1", "--warmup-seconds", "0").newWorkload(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v and %v, want that the context has ended", w, err)
+	}
+}
+
 // What finds all workers under way waits, and is counted.
 func TestOpenLoopTellsOfItsBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -157,6 +169,7 @@ func TestWrongOwnTimes(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ args, want string }{
+		{"--trace=- --speed 1", "/dev/stdin"},
 		{"--speed 1", "--speed is of a trace"},
 		{"--format plain", "--format is of a trace"},
 		{"--trace keys.txt --format=", "--format is empty"},

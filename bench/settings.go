@@ -175,6 +175,9 @@ func (s *settings) complete(f *pflag.FlagSet) error {
 			}
 		}
 	}
+	if s.Trace == "-" {
+		return errors.New("--trace -: want the name of a file, such as /dev/stdin")
+	}
 	if f.Changed("speed") {
 		if f.Changed("rate") {
 			return errors.New("--rate: with --speed the trace's own times say this: leave one of the two out")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -24,10 +25,10 @@ const (
 )
 
 // newWorkload makes the workload of the settings, which are valid.
-func (s *settings) newWorkload() (*workload, error) {
+func (s *settings) newWorkload(ctx context.Context) (*workload, error) {
 	n := s.reads(s.WarmupSeconds) + s.reads(s.Seconds)
 	if s.Trace != "" {
-		return s.traceWorkload(n)
+		return s.traceWorkload(ctx, n)
 	}
 	skew := s.Skew
 	if s.Workload == "uniform" {
@@ -75,14 +76,14 @@ func (s *settings) newWorkload() (*workload, error) {
 // traceWorkload is the beginning of a recorded trace, as many requests as are run, or
 // all, which are then gone through again and again at the bench's rate; with --speed at
 // their own times, and not again.
-func (s *settings) traceWorkload(n int) (*workload, error) {
+func (s *settings) traceWorkload(ctx context.Context, n int) (*workload, error) {
 	name := s.Trace
 	file, err := os.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("--trace: %w", err)
 	}
 	defer file.Close()
-	r, err := trace.NewReader(file, trace.Options{Name: name, Format: trace.Format(s.Format), Seed: s.Seed, Times: s.Speed > 0})
+	r, err := trace.NewReader(newInterruptible(ctx, file), trace.Options{Name: name, Format: trace.Format(s.Format), Seed: s.Seed, Times: s.Speed > 0})
 	if err != nil {
 		return nil, fmt.Errorf("--trace %s: %w", name, err)
 	}
@@ -99,7 +100,11 @@ func (s *settings) traceWorkload(n int) (*workload, error) {
 	indexes := make(map[uint64]uint32)
 	malformed := 0
 	var request trace.Request
-	for n = max(n, closedSequence); len(w.sequence) < n || timing != nil && !timing.over; {
+	n = max(n, closedSequence)
+	for turn := 0; len(w.sequence) < n || timing != nil && !timing.over; turn++ {
+		if turn%1024 == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		err := r.Next(&request)
 		if errors.As(err, new(*trace.Malformed)) {
 			malformed++

@@ -32,7 +32,7 @@ func settingsOf(t *testing.T, args ...string) *settings {
 
 func workloadOf(t *testing.T, args ...string) *workload {
 	t.Helper()
-	w, err := settingsOf(t, args...).newWorkload()
+	w, err := settingsOf(t, args...).newWorkload(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
