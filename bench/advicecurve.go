@@ -78,17 +78,82 @@ func (a *advice) advise(ctx context.Context, s *adviseSettings, rec *capture.Tra
 	err = runJobs(ctx, jobs, p)
 	a.Rows = slices.DeleteFunc(a.Rows, func(r *curveRow) bool { return !r.done })
 	a.Alternatives = slices.DeleteFunc(a.Alternatives, func(c *alternative) bool { return !c.done })
-	a.Sample.Replayed = m.Work()
-	a.Sample.Full = a.Trace.Requests * int64(len(a.Rows)+a.multiple())
 	for _, c := range a.Alternatives {
 		c.figure(s, a)
 	}
+	var best *alternative
+	if err == nil {
+		best, err = a.best(ctx, s, m, p)
+	}
+	a.Sample.Replayed = m.Work()
+	a.Sample.Full = a.Trace.Requests * int64(len(a.Rows)+a.multiple())
 	if err != nil {
 		return err
 	}
-	best := s.choose(a.Alternatives)
 	a.Advice = newRecommendation(s, a, best)
 	return a.verify(ctx, s, rec, p)
+}
+
+const (
+	// replaysByChance is how often what draws by chance is replayed before it is advised.
+	replaysByChance = 4
+	// mostByChance is of how many alternatives that is done.
+	mostByChance = 4
+)
+
+// best chooses. One replay of an eviction that draws by chance may be a lucky one, and of
+// many alternatives the lucky are chosen: so each such is replayed again before it is
+// advised, and counts as what those replays have in the mean.
+func (a *advice) best(ctx context.Context, s *adviseSettings, m *curve.Mini, p *traceProgress) (*alternative, error) {
+	best := s.choose(a.Alternatives)
+	for range mostByChance {
+		if best.certain || !best.byChance() {
+			break
+		}
+		estimates := make([]curve.Estimate, replaysByChance)
+		var jobs []*traceJob
+		for i := range estimates {
+			jobs = append(jobs, jobOf(m, best.name(), best.Tiers[0].Size, func(ctx context.Context, tick func(int64)) (err error) {
+				estimates[i], err = m.Replay(ctx, best.replayed(), tick)
+				return err
+			}))
+		}
+		if err := runJobs(ctx, jobs, p); err != nil {
+			return nil, err
+		}
+		best.take(meanOf(estimates), nil)
+		best.certain = true
+		best.figure(s, a)
+		for _, r := range a.Rows {
+			if t := best.Tiers[0]; len(best.Tiers) == 1 && r.Policy == t.Policy && r.Size == t.Size {
+				r.HitRatio = best.HitRatio
+			}
+		}
+		best = s.choose(a.Alternatives)
+	}
+	return best, nil
+}
+
+// meanOf returns the mean of estimates of one thing.
+func meanOf(estimates []curve.Estimate) curve.Estimate {
+	mean := curve.Estimate{Tiers: make([]float64, len(estimates[0].Tiers))}
+	n := float64(len(estimates))
+	for _, e := range estimates {
+		mean.HitRatio += e.HitRatio / n
+		for i, t := range e.Tiers {
+			mean.Tiers[i] += t / n
+		}
+	}
+	return mean
+}
+
+// jobOf returns a replay of the part, which tells its progress in requests of the whole.
+func jobOf(m *curve.Mini, policy string, size int64, run func(ctx context.Context, tick func(int64)) error) *traceJob {
+	job := &traceJob{row: traceRow{Policy: policy, Size: size, Unit: "entries"}}
+	job.run = func(ctx context.Context, _ *traceRow, tick func(int64)) error {
+		return run(ctx, func(n int64) { tick(int64(float64(n) / m.Share)) })
+	}
+	return job
 }
 
 // size finds what an entry takes, and how many there may be.
@@ -221,11 +286,7 @@ func (a *advice) alternatives(s *adviseSettings, sizes []int64) {
 func (a *advice) jobs(s *adviseSettings, m *curve.Mini, sizes []int64) []*traceJob {
 	var jobs []*traceJob
 	add := func(policy string, size int64, run func(ctx context.Context, tick func(int64)) error) {
-		job := &traceJob{row: traceRow{Policy: policy, Size: size, Unit: "entries"}}
-		job.run = func(ctx context.Context, _ *traceRow, tick func(int64)) error {
-			return run(ctx, func(n int64) { tick(int64(float64(n) / m.Share)) })
-		}
-		jobs = append(jobs, job)
+		jobs = append(jobs, jobOf(m, policy, size, run))
 	}
 	single := make(map[curveRow]*alternative)
 	for _, c := range a.Alternatives {

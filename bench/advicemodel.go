@@ -34,6 +34,12 @@ type alternative struct {
 	Cost        float64      `json:"cost"`         // an hour
 	Memory      int64        `json:"memory"`       // bytes in this process
 	done        bool
+	certain     bool // not by one replay that draws by chance
+}
+
+// byChance reports whether two replays may differ.
+func (c *alternative) byChance() bool {
+	return slices.ContainsFunc(c.Tiers, func(t adviceTier) bool { return slices.Contains([]string{"sieve", "tinylfu", "w-tinylfu"}, t.Policy) })
 }
 
 // name is that of a combination in a table.
@@ -84,6 +90,7 @@ func (c *alternative) isRemote() bool { return c.Tiers[len(c.Tiers)-1].remote }
 func (c *alternative) figure(s *adviseSettings, a *advice) {
 	miss := 1 - c.HitRatio
 	wait := 0.0
+	c.Memory, c.Mean = 0, 0
 	var times []weighted
 	for _, t := range c.Tiers {
 		if !t.remote {

@@ -41,14 +41,22 @@ func holds(t *testing.T, a *advice, document, file string) {
 	if !strings.Contains(stdout, "advised: ") {
 		t.Errorf("validate says %q", stdout)
 	}
-	code, stdout, stderr = bench(t.Context(), "trace", "--json", "-", "--tiers", a.Advice.argument(), file)
-	if code != exitOK {
-		t.Fatalf("trace: exit code %d, %q", code, stderr)
-	}
-	for _, r := range parseTrace(t, stdout).Rows {
-		if r.Policy != optimum && math.Abs(r.HitRatio-a.Advice.HitRatio) > 0.02 {
-			t.Errorf("%s: promised %.4f, a replay has %.4f", a.Advice.argument(), a.Advice.HitRatio, r.HitRatio)
+	// Several, as some evictions draw by chance.
+	const replays = 5
+	mean := 0.0
+	for range replays {
+		code, stdout, stderr = bench(t.Context(), "trace", "--json", "-", "--tiers", a.Advice.argument(), file)
+		if code != exitOK {
+			t.Fatalf("trace: exit code %d, %q", code, stderr)
 		}
+		for _, r := range parseTrace(t, stdout).Rows {
+			if r.Policy != optimum {
+				mean += r.HitRatio / replays
+			}
+		}
+	}
+	if math.Abs(mean-a.Advice.HitRatio) > 0.02 {
+		t.Errorf("%s: promised %.4f, replays have %.4f", a.Advice.argument(), a.Advice.HitRatio, mean)
 	}
 }
 
