@@ -5,6 +5,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/terracecache/terrace/coordinator"
+	"github.com/terracecache/terrace/policy"
 	"github.com/terracecache/terrace/tier/storetest"
 )
 
@@ -63,4 +65,50 @@ func TestBusAGapDoubtsWritesThatWait(t *testing.T) {
 		a.wantFrom(t, "own", "b's", "l3")
 		a.wantFrom(t, "k", "loaded", "l3") // since that is newer
 	})
+}
+
+// An Expire ends what a process could not tell the shared tier, and what others have written
+// there since.
+func TestExpireEndsAWriteThatWaits(t *testing.T) {
+	for name, back := range map[string]bool{"the tier is back": true, "the tier is down": false} {
+		virtual(t, name, func(t *testing.T) {
+			f := newFleet()
+			f.edit = func(o *coordinator.Options[string, string]) {
+				o.Bus = nil
+				o.Backoff = policy.Backoff{Initial: time.Second, Max: time.Second}
+				o.Lifetime = policy.Lifetime{TTL: time.Minute, StaleWhileRevalidate: time.Minute}
+				o.Refresh = policy.StaleWhileRevalidate{}
+			}
+			a, b := f.join(t), f.join(t)
+			a.l3.Inject(storetest.Fail(errDown))
+			if err := a.Set(ctx, "k", "a's"); err == nil {
+				t.Fatal("the Set has told the tier")
+			}
+			time.Sleep(10 * time.Millisecond)
+			b.mustSet(t, "k", "b's")
+			time.Sleep(10 * time.Millisecond)
+			if back {
+				a.l3.Heal()
+			}
+			if err := a.Expire(ctx, "k"); (err == nil) != back {
+				t.Errorf("Expire: %v", err)
+			}
+			if back {
+				c := f.join(t)
+				c.wantFrom(t, "k", "loaded", "")
+			}
+			time.Sleep(10 * time.Millisecond)
+			if got, err := a.Get(ctx, "k"); err != nil || got == "b's" {
+				t.Errorf("got %q, %v, which is what was expired", got, err)
+			}
+			a.l3.Heal()
+			time.Sleep(5 * time.Second)
+			synctest.Wait()
+			a.wantFrom(t, "k", "loaded", "l1")
+			f.join(t).wantFrom(t, "k", "loaded", "l3")
+			if n := a.Stats().Tiers[2].Pending; n > 0 {
+				t.Errorf("%d writes are still to be made", n)
+			}
+		})
+	}
 }

@@ -134,16 +134,6 @@ func (r *repeats[K, V]) put(key K, w repeat[V], dead tier.Instant, distrust func
 	return forgot, start
 }
 
-// replace changes the write of a key that has one.
-func (r *repeats[K, V]) replace(key K, w repeat[V]) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if p := r.keys[key]; p != nil {
-		p.write = w
-		heap.Fix(&r.order, p.index)
-	}
-}
-
 // done forgets the key's write, which has been made or overtaken, and reports
 // whether it was the last of all.
 func (r *repeats[K, V]) done(key K) (last bool) {

@@ -78,12 +78,14 @@ func (c *Cache[K, V]) Expire(ctx context.Context, key K) error {
 
 // expireAt expires what one level holds.
 func (c *Cache[K, V]) expireAt(ctx context.Context, l *level[K, V], key K, now tier.Instant) error {
-	if w, _, ok := l.repeats.find(key); ok {
-		if w.entry != nil {
-			w.entry = c.expired(w.entry, now)
-			l.repeats.replace(key, w)
+	if _, lacks := l.repeats.get(key); lacks {
+		// Others may have written there since, and what waits to be written there may be
+		// older. Both are over.
+		err := c.bury(ctx, l, key)
+		if err == nil {
+			c.settled(l, key)
 		}
-		return nil
+		return err
 	}
 	if l.swap != nil {
 		return c.expireIn(ctx, l, key, now)
@@ -129,6 +131,14 @@ func (c *Cache[K, V]) expireIn(ctx context.Context, l *level[K, V], key K, now t
 	}
 	// Others write the key as fast as it can be read.
 	return l.swap.Bury(ctx, key, c.hold())
+}
+
+// bury takes away what a level holds, without a time limit of its own.
+func (c *Cache[K, V]) bury(ctx context.Context, l *level[K, V], key K) error {
+	if l.swap != nil {
+		return c.deleteAt(ctx, l, key)
+	}
+	return l.store.Delete(ctx, key)
 }
 
 // expired returns the entry as one whose TTL ends at the instant. Absences have no
@@ -221,10 +231,8 @@ func (c *Cache[K, V]) apply(ctx context.Context, l *level[K, V], key K, w repeat
 			return c.setAt(ctx, l, key, w.entry)
 		case ttl > 0:
 			return l.store.Set(ctx, key, w.entry, ttl)
-		case l.swap != nil:
-			return c.deleteAt(ctx, l, key)
 		default:
-			return l.store.Delete(ctx, key)
+			return c.bury(ctx, l, key)
 		}
 	})
 }
