@@ -103,7 +103,7 @@ func compare(ctx context.Context, s *settings, stdout, stderr io.Writer) error {
 // measure measures all rows and writes the report, or what of it was done.
 func (r *report) measure(ctx context.Context, s *settings, groups []group, out *output, stderr io.Writer) error {
 	stopped := r.measureAll(ctx, s, groups, stderr)
-	if len(r.Rows) == 0 {
+	if len(r.Rows) == 0 && !errors.Is(stopped, errInterrupted) {
 		return stopped
 	}
 	r.Environment.Complete = stopped == nil

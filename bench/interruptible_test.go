@@ -30,15 +30,15 @@ func TestTraceOfAnIdlePipeIsInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan int, 1)
 	var stdout, stderr strings.Builder
-	go func() { ended <- run(ctx, []string{"trace", "-"}, from, &stdout, &stderr) }()
+	go func() { ended <- run(ctx, []string{"trace", "--json", "-", "-"}, from, &stdout, &stderr) }()
 	if _, err := io.WriteString(to, strings.Repeat("key\n", 100)); err != nil { // returns when it was read
 		t.Fatal(err)
 	}
 	cancel()
 	select {
 	case code := <-ended:
-		if code != exitInterrupted || stdout.Len() > 0 {
-			t.Errorf("exit code %d, stdout %q, want %d and nothing", code, &stdout, exitInterrupted)
+		if r := parseTrace(t, stdout.String()); code != exitInterrupted || r.Environment.Complete || len(r.Rows) > 0 {
+			t.Errorf("exit code %d, report %+v, want %d, and that nothing was done", code, r, exitInterrupted)
 		}
 		wantOneLine(t, stderr.String(), "interrupted")
 	case <-time.After(time.Minute):

@@ -82,11 +82,11 @@ func (w *workload) timed(o *ownTiming, warmup float64) error {
 			warmup, o.seconds, o.speed)
 	}
 	if !o.over {
-		w.notes = append(w.notes, fmt.Sprintf("the trace's last request comes after %.3gs at this speed, and ends the open loop, which has %vs with its warm-up",
+		w.notes = append(w.notes, fmt.Sprintf("the trace ends %.3gs after its first request at this speed, before the %vs of warm-up and open loop are over",
 			due[len(due)-1].Seconds(), o.seconds))
 	}
 	if o.back > 0 {
-		w.notes = append(w.notes, fmt.Sprintf("%d requests of the trace have a time before that of one before them, and come with that", o.back))
+		w.notes = append(w.notes, fmt.Sprintf("%d requests have a time before that of an earlier one, and come when that did", o.back))
 	}
 	return nil
 }

@@ -340,11 +340,11 @@ func (t *tally) fill(r *row) {
 	r.Slow = t.slow
 	r.Oldest = t.oldest.Seconds()
 	if r.HeldUp = t.heldUp; r.HeldUp > 0 {
-		r.notes = append(r.notes, fmt.Sprintf("%d of %d operations were due while all --concurrency workers were under way, and began up to %v late: raise --concurrency",
+		r.notes = append(r.notes, fmt.Sprintf("%d of %d operations began up to %v late, as all workers were under way: raise --concurrency",
 			t.heldUp, r.Requests+r.Writes+r.Deletes, t.heldFor.Round(time.Microsecond)))
 	}
 	if t.behind > r.Requests/100 {
-		r.notes = append(r.notes, fmt.Sprintf("%.1f %% of the reads began late and are slow for that: lower --rate or --speed, raise --concurrency, or use an idle machine",
+		r.notes = append(r.notes, fmt.Sprintf("%.1f %% of the reads began late, and so are slow: lower the rate, raise --concurrency, or use an idle machine",
 			100*ratio(t.behind, r.Requests)))
 	}
 }

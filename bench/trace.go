@@ -211,9 +211,6 @@ func runTrace(ctx context.Context, s *traceSettings, stdin io.Reader, stdout, st
 
 	rep := newTraceReport(s)
 	stopped := rep.run(ctx, s, inputs, stderr)
-	if len(rep.Rows) == 0 && stopped != nil {
-		return stopped
-	}
 	rep.Environment.Complete = stopped == nil
 	err = out.write(func(w io.Writer) error { return writeJSON(w, rep) }, rep.writeTable, func() *page.Report { return rep.page(ctx, s) })
 	if err != nil {
