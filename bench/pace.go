@@ -30,7 +30,9 @@ type pace struct {
 	at   []time.Duration
 	from time.Duration
 
-	idle atomic.Int64 // workers that wait for a start
+	workers int
+	idle    atomic.Int64 // workers that wait for a start
+	busy    atomic.Int64 // workers that are under way
 
 	// The following are guarded by the turn.
 	taken   int
@@ -59,7 +61,7 @@ func newPace(n int, rate float64, nap func(time.Duration)) *pace {
 // next waits for the next start and returns its number and when it was meant to be.
 // It returns false when there are no more or the context has ended.
 func (p *pace) next(ctx context.Context) (i int, due tier.Instant, ok bool) {
-	alone := p.idle.Add(1) == 1
+	alone := p.idle.Add(1) == 1 && int(p.busy.Load()) == p.workers-1 // else others have yet to come
 	defer p.idle.Add(-1)
 	select {
 	case <-p.turn:
@@ -116,6 +118,7 @@ func (p *pace) await(ctx context.Context, until tier.Instant) bool {
 // openLoop reads at the pace with so many workers, and returns when all reads are
 // done, or soon after the context has ended.
 func openLoop(ctx context.Context, p *pace, workers int, read func(i int, due tier.Instant)) {
+	p.workers = workers
 	var working sync.WaitGroup
 	for range workers {
 		working.Go(func() {
@@ -124,7 +127,9 @@ func openLoop(ctx context.Context, p *pace, workers int, read func(i int, due ti
 				if !ok {
 					return
 				}
+				p.busy.Add(1)
 				read(i, due)
+				p.busy.Add(-1)
 			}
 		})
 	}
