@@ -112,3 +112,26 @@ func TestExpireEndsAWriteThatWaits(t *testing.T) {
 		})
 	}
 }
+
+// What waits to be told to the shared tier may be overtaken there by a load of the same
+// process. The others, who have read what was there until then, hear of that too.
+func TestBusALoadOvertakesAWriteThatWaits(t *testing.T) {
+	virtual(t, "", func(t *testing.T) {
+		f := newFleet()
+		f.edit = func(o *coordinator.Options[string, string]) {
+			o.Backoff = policy.Backoff{Initial: time.Hour, Max: time.Hour}
+		}
+		a, b := f.join(t), f.join(t)
+		settle()
+		b.mustSet(t, "k", "old")
+		synctest.Wait()
+		a.l3.Inject(storetest.Fail(errDown))
+		_ = a.Delete(ctx, "k")
+		synctest.Wait()
+		b.wantFrom(t, "k", "old", "l3")
+		a.l3.Heal()
+		a.wantFrom(t, "k", "loaded", "")
+		synctest.Wait()
+		b.wantFrom(t, "k", "loaded", "l3")
+	})
+}

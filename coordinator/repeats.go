@@ -135,19 +135,19 @@ func (r *repeats[K, V]) put(key K, w repeat[V], dead tier.Instant, distrust func
 }
 
 // done forgets the key's write, which has been made or overtaken, and reports
-// whether it was the last of all.
-func (r *repeats[K, V]) done(key K) (last bool) {
+// whether there was one, and whether it was the last of all.
+func (r *repeats[K, V]) done(key K) (was, last bool) {
 	if r.empty() {
-		return false
+		return false, false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.keys[key]
 	if p == nil {
-		return false
+		return false, false
 	}
 	r.remove(p)
-	return len(r.keys) == 0
+	return true, len(r.keys) == 0
 }
 
 // remove is called with the lock held.
@@ -298,8 +298,12 @@ func (c *Cache[K, V]) repeatLater(ctx context.Context, i int, key K, w repeat[V]
 
 // settled notes that a write has reached a level, which overtakes one that had not.
 func (c *Cache[K, V]) settled(l *level[K, V], key K) {
-	if l.repeats.done(key) && l == c.levels[0] {
+	was, last := l.repeats.done(key)
+	if last && l == c.levels[0] {
 		c.retop()
+	}
+	if was && !l.local {
+		c.bus.wrote(key, busDrop) // whoever has heard of it before has read what was there until now
 	}
 }
 
@@ -426,9 +430,6 @@ func (c *Cache[K, V]) tryRepeat(l *level[K, V], key K) (err error) {
 	if err == nil {
 		l.counts.repeated.Add(1)
 		c.settled(l, key)
-		if !l.local {
-			c.bus.wrote(key, busDrop) // whoever has heard of it before has read what was there until now
-		}
 	}
 	return err
 }
