@@ -102,6 +102,16 @@ func (s *Store[K, V]) update(sh *shard[K, V], hash uint64, key K, entry *tier.En
 	return true
 }
 
+// held returns what Ristretto holds, for a look of our own. Its Get counts as a use of the
+// key, so it is not asked for what it has just refused: that would be admitted in the place
+// of what is read.
+func (s *Store[K, V]) held(hash uint64) (*item[K, V], bool) {
+	if _, ok := s.cache.GetTTL(hash); !ok {
+		return nil, false
+	}
+	return s.cache.Get(hash)
+}
+
 // engage gives the settler one thing more to see to. It is called with a shard's mu
 // held, and not after Close.
 func (s *Store[K, V]) engage() {
@@ -196,7 +206,7 @@ func (s *Store[K, V]) settleShard(sh *shard[K, V], over bool, now tier.Instant) 
 			continue
 		}
 		hash := s.hashOf(key)
-		held, ok := s.cache.Get(hash)
+		held, ok := s.held(hash)
 		mine := ok && held.key == key
 		switch {
 		case mine && held != it:
