@@ -1,6 +1,8 @@
 package coordinator_test
 
 import (
+	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -133,5 +135,43 @@ func TestBusALoadOvertakesAWriteThatWaits(t *testing.T) {
 		a.wantFrom(t, "k", "loaded", "")
 		synctest.Wait()
 		b.wantFrom(t, "k", "loaded", "l3")
+	})
+}
+
+// A flight that waits for another process's lease has a stale value for the case that its
+// load fails, but not one that others have deleted meanwhile.
+func TestBusADeleteEndsTheReserveOfWhoWaitsForALease(t *testing.T) {
+	virtual(t, "", func(t *testing.T) {
+		f := newFleet()
+		var load coordinator.Loader[string, string]
+		f.edit = func(o *coordinator.Options[string, string]) {
+			o.Lease = coordinator.Lease{Life: 10 * time.Second}
+			o.Lifetime = policy.Lifetime{TTL: time.Second, StaleIfError: time.Hour}
+			o.Load = load
+		}
+		load = func(context.Context, string) (string, error) { return "old", nil }
+		c := f.join(t)
+		load = func(ctx context.Context, _ string) (string, error) { return "new", sleep(ctx, 2*time.Second) }
+		a := f.join(t)
+		load = func(context.Context, string) (string, error) { return "", errDown }
+		b := f.join(t)
+		settle()
+		for _, p := range []*process{c, b} {
+			wantGet(t, p.Cache, "k", "old")
+		}
+		time.Sleep(1500 * time.Millisecond)
+		var all sync.WaitGroup
+		all.Go(func() { wantGet(t, a.Cache, "k", "new") })
+		time.Sleep(10 * time.Millisecond)
+		all.Go(func() { _, _ = b.Get(ctx, "k") })
+		time.Sleep(10 * time.Millisecond)
+		if err := c.Delete(ctx, "k"); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if v, err := b.Get(ctx, "k"); err == nil {
+			t.Errorf("after the Delete: got %q, want the load's error", v)
+		}
+		all.Wait()
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"time"
 
 	"github.com/terracecache/terrace/tier"
 )
@@ -71,7 +72,9 @@ func (c *Cache[K, V]) lead(ctx context.Context, f *flight[K, V], load loading[K,
 		f.work.caller = nil
 		if landed {
 			a = f.answer
-			if a.entry != nil { // else code of the user's may have panicked
+			// Code of the user's may have panicked, and what was written to a shared tier may
+			// still hold the flight's context.
+			if a.entry != nil && a.source <= c.local {
 				c.letGo(f)
 			}
 			return a
@@ -143,16 +146,19 @@ func (c *Cache[K, V]) run(f *flight[K, V]) {
 
 // searchesHere reports whether the caller searches the shared levels for the flight that
 // he leads. One who may leave does where nothing else is to be written there that he could
-// leave in the middle; the search then begins anew without him.
+// leave in the middle, and he has the time that the level is given; if he leaves all the
+// same the search begins anew without him.
 func (c *Cache[K, V]) searchesHere(ctx context.Context) bool {
-	switch shared := len(c.levels) - c.local; shared {
-	case 0:
+	switch shared := len(c.levels) - c.local; {
+	case shared == 0:
 		return false
-	case 1:
+	case ctx.Done() == nil:
 		return true
-	default:
-		return ctx.Done() == nil
+	case shared > 1:
+		return false
 	}
+	at, limited := ctx.Deadline()
+	return !limited || time.Until(at) > c.levels[c.local].timeout
 }
 
 // searchHere is searchRest on the goroutine of the caller who leads the flight.
@@ -187,13 +193,13 @@ func (c *Cache[K, V]) mend(f *flight[K, V], panicked any, landed bool) {
 func (c *Cache[K, V]) searchRest(f *flight[K, V]) (landed bool) {
 	x := &f.finding
 	c.lookAnew(f, f.from)
-	if x.hit == nil && f.work.isLeft() {
+	if f.work.isLeft() && (x.hit == nil || f.isOvertaken()) {
 		return false // and is called again
 	}
 	f.from = len(c.levels)
 	switch {
 	case x.hit != nil:
-		c.fill(&f.work, f)
+		c.fill(c.contextOfFill(f), f)
 		c.finish(f, x.asHit())
 	case f.load.none():
 		c.finish(f, answer[V]{err: ErrMiss, loaderless: true})
@@ -254,6 +260,16 @@ func (c *Cache[K, V]) fill(ctx context.Context, f *flight[K, V]) {
 	}
 	defer f.shard.giveTurn(f.record)
 	c.fillAbove(ctx, f.key, &f.finding)
+}
+
+// contextOfFill returns the context in which the levels above are written. One that only
+// levels in memory get has no end and is no part of the flight, which may be used again
+// while a store still holds it.
+func (c *Cache[K, V]) contextOfFill(f *flight[K, V]) context.Context {
+	if x := &f.finding; x.source > 0 && x.source <= c.local {
+		return context.WithoutCancel(f.work.values)
+	}
+	return &f.work
 }
 
 // fillAbove writes an entry that was found into the levels above it, for the life

@@ -2,6 +2,7 @@ package coordinator_test
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"sync"
 	"testing"
@@ -140,5 +141,53 @@ func TestFlightsThatAreUsedAgainKeepTheirAnswers(t *testing.T) {
 	})
 	if c.Stats().Joins == 0 {
 		t.Error("nobody has joined a flight")
+	}
+}
+
+// keeper is a store in memory that keeps the contexts of its writes, as one that traces may.
+type keeper struct {
+	*storetest.Map[string, string]
+	kept []context.Context
+}
+
+func (k *keeper) Set(ctx context.Context, key string, e *tier.Entry[string], ttl time.Duration) error {
+	k.kept = append(k.kept, ctx)
+	return k.Map.Set(ctx, key, e, ttl)
+}
+
+// A store that keeps the context of a fill keeps nothing of a flight that is used again.
+func TestFlightsThatAreUsedAgainLeaveTheirContexts(t *testing.T) {
+	type traceKey struct{}
+	server := storetest.NewMapBytes()
+	writer := newCache(t, coordinator.Options[string, string]{Tiers: []tier.Tier[string, string]{shared[string]("l3", server.Another())}})
+	l1 := &keeper{Map: storetest.NewMap[string, string]()}
+	c := newCache(t, coordinator.Options[string, string]{
+		Tiers: []tier.Tier[string, string]{{Name: "l1", Store: l1}, shared[string]("l3", server)},
+	})
+	for i := range 50 {
+		key := fmt.Sprint(i)
+		if err := writer.Set(ctx, key, key); err != nil {
+			t.Fatal(err)
+		}
+		request, end := context.WithCancel(context.WithValue(ctx, traceKey{}, key))
+		wantValue(t, request, c, key)
+		end()
+	}
+	if len(l1.kept) != 50 {
+		t.Errorf("%d fills, want 50", len(l1.kept))
+	}
+	for i, kept := range l1.kept {
+		derived, cancel := context.WithCancel(kept)
+		if got, want := derived.Value(traceKey{}), fmt.Sprint(i); got != want || derived.Err() != nil {
+			t.Errorf("the context of fill %d: value %v, error %v", i, got, derived.Err())
+		}
+		cancel()
+	}
+}
+
+func wantValue(t *testing.T, ctx context.Context, c *coordinator.Cache[string, string], want string) {
+	t.Helper()
+	if got, err := c.Get(ctx, want); err != nil || got != want {
+		t.Errorf("Get(%s): %q, %v", want, got, err)
 	}
 }

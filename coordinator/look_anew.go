@@ -27,6 +27,7 @@ func (c *Cache[K, V]) lookAnew(f *flight[K, V], from int) {
 func (f *flight[K, V]) look() {
 	f.shard.mu.Lock()
 	defer f.shard.mu.Unlock()
+	f.forgetOvertaken()
 	f.looking, f.doubted = true, false
 }
 
@@ -43,5 +44,14 @@ func (f *flight[K, V]) isOvertaken() bool {
 func (f *flight[K, V]) beginLoad() {
 	f.shard.mu.Lock()
 	defer f.shard.mu.Unlock()
+	f.forgetOvertaken()
 	f.looking, f.doubted = false, false
+}
+
+// forgetOvertaken drops the reserve where others have written since it was seen. The lock
+// is held.
+func (f *flight[K, V]) forgetOvertaken() {
+	if f.doubted {
+		f.finding.reserve, f.finding.reserveSource = nil, 0
+	}
 }

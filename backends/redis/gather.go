@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/terracecache/terrace/backends/internal/gate"
 	"github.com/terracecache/terrace/backends/internal/gather"
 )
 
@@ -17,6 +19,7 @@ type gatherers struct {
 	// server names the server that most likely has the key, and is not asked where
 	// there is only one.
 	server func(ctx context.Context, key string) string
+	known  atomic.Bool // a Cluster's topology is
 	only   *gather.Gatherer[[]byte]
 	each   sync.Map // by server
 	many   many
@@ -27,7 +30,15 @@ func newGatherers(s *Store) *gatherers {
 	switch c := s.client.(type) {
 	case *redis.ClusterClient:
 		g.server = func(ctx context.Context, key string) string {
-			node, err := c.MasterForKey(ctx, key)
+			ask := func() (*redis.Client, error) { return c.MasterForKey(ctx, key) }
+			if g.known.Load() {
+				return nameOf(ask())
+			}
+			// Until go-redis knows the topology it asks for it, whatever the context says.
+			node, err := gate.Do(ctx, s.gate, ask)
+			if err == nil {
+				g.known.Store(true)
+			}
 			return nameOf(node, err)
 		}
 	case *redis.Ring:
