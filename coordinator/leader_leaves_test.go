@@ -170,7 +170,7 @@ func TestFlightsThatAreUsedAgainLeaveTheirContexts(t *testing.T) {
 			t.Fatal(err)
 		}
 		request, end := context.WithCancel(context.WithValue(ctx, traceKey{}, key))
-		wantValue(t, request, c, key)
+		wantValue(request, t, c, key)
 		end()
 	}
 	if len(l1.kept) != 50 {
@@ -185,7 +185,7 @@ func TestFlightsThatAreUsedAgainLeaveTheirContexts(t *testing.T) {
 	}
 }
 
-func wantValue(t *testing.T, ctx context.Context, c *coordinator.Cache[string, string], want string) {
+func wantValue(ctx context.Context, t *testing.T, c *coordinator.Cache[string, string], want string) {
 	t.Helper()
 	if got, err := c.Get(ctx, want); err != nil || got != want {
 		t.Errorf("Get(%s): %q, %v", want, got, err)
