@@ -25,10 +25,21 @@ func newRecommendation(s *adviseSettings, a *advice, best *alternative) *recomme
 		if s.Format != "" {
 			format = " --format " + s.Format
 		}
-		r.Replay = fmt.Sprintf("go run ./bench trace --tiers %s%s %s", best.argument(), format, s.file)
+		r.Replay = fmt.Sprintf("go run ./bench trace --tiers %s%s %s", best.argument(), format, quoted(s.file))
 	}
 	r.Config = r.document(s, a)
 	return r
+}
+
+// roundUp returns bytes in whole units of about a hundredth or less of them.
+func roundUp(n int64) int64 {
+	unit := int64(1)
+	for _, larger := range []int64{1 << 10, 1 << 20, 1 << 30} {
+		if n >= 100*larger {
+			unit = larger
+		}
+	}
+	return (n + unit - 1) / unit * unit
 }
 
 // why tells what decided.
@@ -87,7 +98,7 @@ func (r *recommendation) document(s *adviseSettings, a *advice) string {
 		if r.isRemote() {
 			fmt.Fprintf(&b, ", ttl: %s", min(upperLife, s.TTL))
 		}
-		fmt.Fprintf(&b, "} # %s of %d bytes an entry\n", bytesText((t.Size*a.Environment.EntryBytes+1<<20-1)>>20<<20), a.Environment.EntryBytes)
+		fmt.Fprintf(&b, "} # %s of %d bytes an entry\n", bytesText(roundUp(t.Size*a.Environment.EntryBytes)), a.Environment.EntryBytes)
 	}
 	fmt.Fprintf(&b, "    lifetime: {ttl: %s, jitter: 10%%", s.TTL)
 	if s.MaxStale > 0 {
@@ -124,14 +135,14 @@ type documentOutput struct {
 }
 
 // openDocument makes the output for --config's argument.
-func openDocument(name string, stdout io.Writer) (*documentOutput, error) {
+func openDocument(name string, stdout io.Writer, inputs ...string) (*documentOutput, error) {
 	switch name {
 	case "":
 		return nil, nil
 	case "-":
 		return &documentOutput{stdout: true, to: stdout}, nil
 	}
-	f, err := openOutputFile("--config", name)
+	f, err := openOutputFile("--config", name, inputs...)
 	if err != nil {
 		return nil, err
 	}

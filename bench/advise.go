@@ -269,12 +269,12 @@ func runAdvise(ctx context.Context, s *adviseSettings, stdin io.Reader, stdout, 
 			return err
 		}
 	}
-	out, err := openOutput(s.outputFiles, stdout)
+	out, err := openOutput(s.outputFiles, stdout, s.file)
 	if err != nil {
 		return err
 	}
 	defer out.discard()
-	document, err := openDocument(s.Config, stdout)
+	document, err := openDocument(s.Config, stdout, s.file)
 	if err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func compareCommand(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 // compare measures all rows and writes the report. When the context ends or
 // something fails in the middle it writes what is done, and returns an error.
 func compare(ctx context.Context, s *settings, stdout, stderr io.Writer) error {
-	out, err := openOutput(s.outputFiles, stdout)
+	out, err := openOutput(s.outputFiles, stdout, s.Trace)
 	if err != nil {
 		return err
 	}

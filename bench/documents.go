@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/terracecache/terrace/coordinator/config"
@@ -12,7 +13,7 @@ import (
 
 // compareDocuments is compare for the caches of documents.
 func compareDocuments(ctx context.Context, s *settings, stdin io.Reader, stdout, stderr io.Writer) error {
-	out, err := openOutput(s.outputFiles, stdout)
+	out, err := openOutput(s.outputFiles, stdout, slices.Concat(s.Config, []string{s.Trace})...)
 	if err != nil {
 		return err
 	}

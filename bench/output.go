@@ -54,16 +54,16 @@ type outputFile struct {
 	target string // file becomes this; empty where it is written in place
 }
 
-// openOutput makes the output.
-func openOutput(files outputFiles, stdout io.Writer) (*output, error) {
+// openOutput makes the output, in none of the files that are read.
+func openOutput(files outputFiles, stdout io.Writer, inputs ...string) (*output, error) {
 	o := &output{stdout: stdout, table: files.JSON != "-"}
 	var err error
 	if o.table {
-		if o.json, err = openOutputFile("--json", files.JSON); err != nil {
+		if o.json, err = openOutputFile("--json", files.JSON, inputs...); err != nil {
 			return nil, err
 		}
 	}
-	if o.html, err = openOutputFile("--html", files.HTML); err != nil {
+	if o.html, err = openOutputFile("--html", files.HTML, inputs...); err != nil {
 		o.discard()
 		return nil, err
 	}
@@ -74,9 +74,14 @@ func openOutput(files outputFiles, stdout io.Writer) (*output, error) {
 	return o, nil
 }
 
-func openOutputFile(flag, name string) (*outputFile, error) {
+func openOutputFile(flag, name string, inputs ...string) (*outputFile, error) {
 	if name == "" {
 		return nil, nil
+	}
+	for _, input := range inputs {
+		if isSame(name, input) {
+			return nil, fmt.Errorf("%s: %s is what is read here, and would be lost: name another file", flag, name)
+		}
 	}
 	o := &outputFile{flag: flag}
 	fail := func(err error) (*outputFile, error) {
@@ -112,6 +117,16 @@ func openOutputFile(flag, name string) (*outputFile, error) {
 		return fail(err)
 	}
 	return o, nil
+}
+
+// isSame reports whether two names are of one file that is there, and no device.
+func isSame(name, other string) bool {
+	a, err := os.Stat(name)
+	if err != nil || !a.Mode().IsRegular() {
+		return false
+	}
+	b, err := os.Stat(other)
+	return err == nil && os.SameFile(a, b)
 }
 
 // write writes the report, in its forms for programs and for people, and ends the

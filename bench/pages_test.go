@@ -103,6 +103,33 @@ func TestHTMLThatCannotBeWritten(t *testing.T) {
 	}
 }
 
+// What a run reads is not replaced by what it writes.
+func TestOutputsAreNoInputs(t *testing.T) {
+	const keys = "a\nb\na\n"
+	trace := file(t, "keys.plain", keys)
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(trace, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{
+		"trace --json " + trace, "trace --html " + link, "advise --json " + trace, "advise --html " + trace, "advise --config " + link,
+	} {
+		code, _, stderr := bench(t.Context(), append(strings.Fields(command), trace)...)
+		if code != exitUsage {
+			t.Errorf("%s: got exit code %d", command, code)
+		}
+		wantOneLine(t, stderr, "is what is read here")
+	}
+	code, _, stderr := bench(t.Context(), "compare", "--combinations", "l1", "--trace", trace, "--html", trace)
+	if code != exitUsage {
+		t.Errorf("compare: got exit code %d", code)
+	}
+	wantOneLine(t, stderr, "is what is read here")
+	if got, err := os.ReadFile(trace); err != nil || string(got) != keys {
+		t.Errorf("the trace is %q now, %v", got, err)
+	}
+}
+
 func TestCommandLineHasNoSecrets(t *testing.T) {
 	args := []string{
 		"compare", "--redis", "redis://user:hunter2@host:6379/1?password=hunter2", "--origin=https://u:hunter2@host/items?id={key}&token=hunter2",

@@ -203,7 +203,7 @@ func runTrace(ctx context.Context, s *traceSettings, stdin io.Reader, stdout, st
 	if err != nil {
 		return err
 	}
-	out, err := openOutput(s.outputFiles, stdout)
+	out, err := openOutput(s.outputFiles, stdout, s.files...)
 	if err != nil {
 		return err
 	}
