@@ -20,6 +20,11 @@ type recommendation struct {
 
 func newRecommendation(s *adviseSettings, a *advice, best *alternative) *recommendation {
 	r := &recommendation{alternative: *best, Refresh: s.refresh(), Why: s.why(best)}
+	for _, c := range a.Alternatives {
+		if c.unsteady {
+			r.Why += fmt.Sprintf("; replays of %s differ by over %.0f points, so that nothing is promised of it", c.argument(), 100*steadySpread)
+		}
+	}
 	if s.file != "" {
 		format := ""
 		if s.Format != "" {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 
 	"github.com/terracecache/terrace/bench/internal/capture"
@@ -95,22 +96,33 @@ func (a *advice) advise(ctx context.Context, s *adviseSettings, rec *capture.Tra
 }
 
 const (
-	// replaysByChance is how often what draws by chance is replayed before it is advised.
+	// replaysByChance is how often what draws by chance is replayed before it is advised, at
+	// least; a short trace as often as chancesWorth requests allow, at most mostReplays times.
 	replaysByChance = 4
-	// mostByChance is of how many alternatives that is done.
+	mostReplays     = 40
+	chancesWorth    = 500_000
+	// mostByChance is of how many alternatives that is done, more where each costs little.
 	mostByChance = 4
+	// steadySpread is how far apart replays of a thing may be for it to be promised.
+	steadySpread = 0.03
 )
 
 // best chooses. One replay of an eviction that draws by chance may be a lucky one, and of
 // many alternatives the lucky are chosen: so each such is replayed again before it is
-// advised, and counts as what those replays have in the mean.
+// advised, and counts as the middle of what those replays have. If they are far apart
+// nothing can be promised, and another is chosen that is steadier.
 func (a *advice) best(ctx context.Context, s *adviseSettings, m *curve.Mini, p *traceProgress) (*alternative, error) {
-	best := s.choose(a.Alternatives)
-	for range mostByChance {
+	replays, most := replaysByChance, mostByChance
+	if !m.Sampled() { // else each costs too much
+		replays = int(min(mostReplays, max(replaysByChance, chancesWorth/max(1, m.Requests()))))
+		most = mostByChance * replays / replaysByChance
+	}
+	best := s.choose(steady(a.Alternatives))
+	for range most {
 		if best.certain || !best.byChance() {
 			break
 		}
-		estimates := make([]curve.Estimate, replaysByChance)
+		estimates := make([]curve.Estimate, replays)
 		var jobs []*traceJob
 		for i := range estimates {
 			jobs = append(jobs, jobOf(m, best.name(), best.Tiers[0].Size, func(ctx context.Context, tick func(int64)) (err error) {
@@ -121,30 +133,47 @@ func (a *advice) best(ctx context.Context, s *adviseSettings, m *curve.Mini, p *
 		if err := runJobs(ctx, jobs, p); err != nil {
 			return nil, err
 		}
-		best.take(meanOf(estimates), nil)
-		best.certain = true
+		middle, spread := middleOf(estimates)
+		best.take(middle, nil)
+		best.certain, best.unsteady = true, spread > steadySpread
 		best.figure(s, a)
 		for _, r := range a.Rows {
 			if t := best.Tiers[0]; len(best.Tiers) == 1 && r.Policy == t.Policy && r.Size == t.Size {
 				r.HitRatio = best.HitRatio
 			}
 		}
-		best = s.choose(a.Alternatives)
+		best = s.choose(steady(a.Alternatives))
 	}
 	return best, nil
 }
 
-// meanOf returns the mean of estimates of one thing.
-func meanOf(estimates []curve.Estimate) curve.Estimate {
+// steady returns those whose replays are not far apart, or all where there are no such.
+func steady(all []*alternative) []*alternative {
+	some := slices.DeleteFunc(slices.Clone(all), func(c *alternative) bool { return c.unsteady })
+	if len(some) == 0 {
+		return all
+	}
+	return some
+}
+
+// middleOf returns what is as far from the least as from the most of estimates of one thing,
+// and how far apart those are.
+func middleOf(estimates []curve.Estimate) (middle curve.Estimate, spread float64) {
 	mean := curve.Estimate{Tiers: make([]float64, len(estimates[0].Tiers))}
 	n := float64(len(estimates))
+	least, most := math.Inf(1), math.Inf(-1)
 	for _, e := range estimates {
+		least, most = min(least, e.HitRatio), max(most, e.HitRatio)
 		mean.HitRatio += e.HitRatio / n
 		for i, t := range e.Tiers {
 			mean.Tiers[i] += t / n
 		}
 	}
-	return mean
+	middle = curve.Estimate{HitRatio: (least + most) / 2, Tiers: mean.Tiers}
+	for i := range middle.Tiers {
+		middle.Tiers[i] *= middle.HitRatio / max(mean.HitRatio, 1e-9)
+	}
+	return middle, most - least
 }
 
 // jobOf returns a replay of the part, which tells its progress in requests of the whole.

@@ -35,6 +35,7 @@ type alternative struct {
 	Memory      int64        `json:"memory"`       // bytes in this process
 	done        bool
 	certain     bool // not by one replay that draws by chance
+	unsteady    bool // such replays are far apart
 }
 
 // byChance reports whether two replays may differ.
