@@ -33,11 +33,18 @@ func detect(name string, s *source) (Format, error) {
 			name = strings.TrimSuffix(name, suffix)
 		}
 	}
+	if f, ok := named[filepath.Ext(name)]; ok {
+		return f, nil
+	}
 	if isBinary(name, head) {
 		return detectBinary(name, head)
 	}
 	return detectText(name, head)
 }
+
+// named are the formats that a file's name says whatever is in it: numbers of a few bytes
+// may look like text.
+var named = map[string]Format{".cache2k": Cache2k, ".corda": Corda, ".oraclegeneral": OracleGeneral, ".lirs": LIRS}
 
 // isBinary reports whether the beginning has more control characters than a text with
 // some faults.

@@ -284,3 +284,26 @@ func FuzzReader(f *testing.F) {
 		}
 	})
 }
+
+// A name that ends in a format's says it, though the bytes look like another.
+func TestFormatByName(t *testing.T) {
+	for _, test := range []struct {
+		name, input string
+		want        []string
+	}{
+		{"keys.cache2k", records(binary.BigEndian, int32(-1), int32(-2)), []string{"-1", "-2"}},
+		{"keys.CACHE2K", "ab\r\nabcd", []string{"1633815818", "1633837924"}},
+		{"keys.corda", "abcdefgh", []string{"7017280452245743464"}},
+		{"marks.lirs", "*\n*\n", nil},
+		{"marks.lirs", "7\n*\n7\n", []string{"7", "7"}},
+	} {
+		r, err := trace.NewReader(strings.NewReader(test.input), trace.Options{Name: test.name})
+		if err != nil {
+			t.Errorf("%s: %v", test.name, err)
+			continue
+		}
+		if got := told(r, false); !slices.Equal(got, test.want) {
+			t.Errorf("%s of %q: got %q, want %q", test.name, test.input, got, test.want)
+		}
+	}
+}
