@@ -307,3 +307,17 @@ func TestFormatByName(t *testing.T) {
 		}
 	}
 }
+
+func TestLibCacheSimHeaders(t *testing.T) {
+	for _, key := range []string{"lbn", "obj_id", "object", "id", "key"} {
+		input := "# time, " + key + ", size, next_access_vtime\n1.5, 42, 512, -1\n1.5, 43, 512, -1\n2.5, 42, 512, -1\n"
+		r, err := trace.NewReader(strings.NewReader(input), trace.Options{Name: "blocks.csv"})
+		if err != nil {
+			t.Errorf("%s: %v", key, err)
+			continue
+		}
+		if got, want := told(r, true), []string{"a/512", "b/512", "a/512"}; r.Format() != trace.LibCacheSim || !slices.Equal(got, want) {
+			t.Errorf("%s: %s with %q, want %s with %q", key, r.Format(), got, trace.LibCacheSim, want)
+		}
+	}
+}

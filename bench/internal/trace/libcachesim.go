@@ -18,7 +18,7 @@ type libCacheSim struct {
 }
 
 // keyColumns are the names under which keys go.
-var keyColumns = []string{"lbn", "obj_id", "id", "key"}
+var keyColumns = []string{"lbn", "obj_id", "object", "id", "key"}
 
 func (l *libCacheSim) begin(fields [][]byte) error {
 	h := newHeader(fields)
