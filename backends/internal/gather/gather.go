@@ -132,7 +132,7 @@ func (g *Gatherer[V]) board(ctx context.Context, key string, w *waiter) (b *batc
 // is called with the mutex.
 func (g *Gatherer[V]) mayStart() bool {
 	if g.throng >= crowd {
-		return g.flying < 1
+		return g.flying < 1 || g.isPart()
 	}
 	return g.flying < atOnce
 }
@@ -227,7 +227,7 @@ func (g *Gatherer[V]) next(after *batch[V]) *batch[V] {
 		g.flying--
 		g.aboard -= len(after.keys)
 	}
-	if g.open == nil || !g.mayStart() && !g.isPart() {
+	if g.open == nil || !g.mayStart() {
 		return nil
 	}
 	g.flying++
