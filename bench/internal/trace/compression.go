@@ -3,7 +3,6 @@ package trace
 import (
 	"bufio"
 	"bytes"
-	"compress/bzip2"
 	"errors"
 	"fmt"
 	"io"
@@ -11,8 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
 	"github.com/mikelolasagasti/xz"
 )
 
@@ -21,28 +18,20 @@ var compressions = []struct {
 	name   string
 	magic  []string
 	suffix []string
-	open   func(io.Reader) (io.Reader, error)
+	open   func(*bufio.Reader) (io.Reader, error)
 }{
-	{"gzip", []string{"\x1f\x8b"}, []string{".gz", ".gzip"}, func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }},
-	{"xz", []string{"\xfd7zXZ\x00"}, []string{".xz"}, func(r io.Reader) (io.Reader, error) { return xz.NewReader(r, mostWindow) }},
+	{"gzip", []string{gzipMagic}, []string{".gz", ".gzip"}, openGzip},
+	{"xz", []string{"\xfd7zXZ\x00"}, []string{".xz"}, func(r *bufio.Reader) (io.Reader, error) { return xz.NewReader(r, mostWindow) }},
 	// An archive may begin with a frame to be skipped, as that of pzstd does.
 	{"zstd", []string{"\x28\xb5\x2f\xfd", "?\x2a\x4d\x18"}, []string{".zst", ".zstd"}, openZstd},
 	// With the first block's magic, or the end's of an empty one: a text may begin with BZh.
 	{"bzip2", []string{"BZh?\x31\x41\x59\x26\x53\x59", "BZh?\x17\x72\x45\x38\x50\x90"}, []string{".bz2", ".bzip2"},
-		func(r io.Reader) (io.Reader, error) { return bzip2.NewReader(r), nil }},
+		openBzip2},
 }
 
 // mostWindow bounds the memory that an archive can ask for, at what the zstd command accepts
 // without being told to, and twice what xz -9 writes.
 const mostWindow = 128 << 20
-
-func openZstd(r io.Reader) (io.Reader, error) {
-	d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(mostWindow))
-	if err != nil {
-		return nil, err
-	}
-	return d.IOReadCloser(), nil
-}
 
 // unpacked is a trace as it is when unpacked.
 type unpacked struct {
@@ -120,7 +109,7 @@ func (g *guarded) Read(p []byte) (n int, err error) {
 // unpacking says of an unpacker's error what it means: most take the end of an archive
 // that is cut off for damage.
 func unpacking(err error) error {
-	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, new(*fs.PathError)) {
+	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errBehind) || errors.As(err, new(*fs.PathError)) {
 		return err
 	}
 	return fmt.Errorf("the archive is cut off or damaged: %w", err)

@@ -154,3 +154,56 @@ func TestDamagedArchive(t *testing.T) {
 		}
 	}
 }
+
+// Tapes, tar and some downloads fill the last block with NUL bytes, which gzip(1) takes for
+// no fault; anything else behind the end is told.
+func TestBehindAnArchive(t *testing.T) {
+	for name, packed := range archives(t, []byte("1\n2\n1\n3\n")) {
+		for _, test := range []struct {
+			name  string
+			input []byte
+			want  string
+		}{
+			{"padded", slices.Concat(packed, make([]byte, 512)), "a b a c"},
+			{"padded by much", slices.Concat(packed, make([]byte, 1<<20)), "a b a c"},
+			{"two, padded", slices.Concat(packed, packed, make([]byte, 12)), "a b a c a b a c"},
+			{"text behind it", slices.Concat(packed, []byte("4\n")), "a b a c broken"},
+			{"text behind padding", slices.Concat(packed, make([]byte, 512), []byte("4\n5\n")), "a b a c broken"},
+			{"the next is cut", slices.Concat(packed, packed[:1]), "a b a c broken"},
+		} {
+			r, err := trace.NewReader(bytes.NewReader(test.input), trace.Options{Name: name})
+			if err != nil {
+				t.Fatalf("%s, %s: %v", name, test.name, err)
+			}
+			if got := strings.Join(told(r, true), " "); got != test.want {
+				t.Errorf("%s, %s: %s, want %s", name, test.name, got, test.want)
+			}
+			r.Close()
+		}
+	}
+	// One byte is padding too, and what follows it another member.
+	packed := archives(t, []byte("1\n2\n"))["x.gz"]
+	r, err := trace.NewReader(bytes.NewReader(slices.Concat(packed, []byte{0}, packed, []byte{0})), trace.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(told(r, true), " "); got != "a b a b" {
+		t.Errorf("got %s, want both members", got)
+	}
+}
+
+// What follows an archive and is none is not called an archive that is cut off.
+func TestTextBehindAnArchive(t *testing.T) {
+	for name, packed := range archives(t, []byte("1\n")) {
+		if name == "x.xz" {
+			continue // its unpacker cannot tell
+		}
+		r, err := trace.NewReader(bytes.NewReader(slices.Concat(packed, []byte("some text\n"))), trace.Options{Name: name, Format: trace.Plain})
+		for q := new(trace.Request); err == nil; {
+			err = r.Next(q)
+		}
+		if !strings.Contains(err.Error(), "behind the end of the archive") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
