@@ -73,7 +73,7 @@ func unpack(from io.Reader, name string) (*unpacked, error) {
 			return nil, &Broken{unpacking(err)}
 		}
 		u.close, _ = u.Reader.(io.Closer)
-		u.Reader = &guarded{u.Reader}
+		u.Reader = &guarded{Reader: u.Reader}
 		return u, nil
 	}
 	return &unpacked{Reader: buffered}, nil
@@ -92,10 +92,18 @@ func begins(head []byte, magic string) bool {
 	return true
 }
 
-// guarded makes errors of the panics of an unpacker that meets what it did not expect.
-type guarded struct{ io.Reader }
+// guarded makes errors of the panics of an unpacker that meets what it did not expect. Its
+// first error is its last: who looks ahead meets it earlier than who reads, and some
+// unpackers would then go on in the middle of something.
+type guarded struct {
+	io.Reader
+	err error
+}
 
 func (g *guarded) Read(p []byte) (n int, err error) {
+	if g.err != nil {
+		return 0, g.err
+	}
 	panicked := guard(func() error {
 		n, err = g.Reader.Read(p)
 		return nil
@@ -103,7 +111,8 @@ func (g *guarded) Read(p []byte) (n int, err error) {
 	if panicked != nil {
 		n, err = 0, panicked
 	}
-	return n, unpacking(err)
+	g.err = unpacking(err)
+	return n, g.err
 }
 
 // unpacking says of an unpacker's error what it means: most take the end of an archive

@@ -94,7 +94,7 @@ func openBzip2(from *bufio.Reader) (io.Reader, error) {
 	other := func(err error) bool {
 		return errors.As(err, new(bzip2.StructuralError)) && err.Error() == "bzip2 data invalid: bad magic value in continuation file"
 	}
-	return &padded{io.NopCloser(bzip2.NewReader(source)), source, other, 1}, nil
+	return &padded{io.NopCloser(bzip2.NewReader(source)), source, other, 2}, nil
 }
 
 // padded is an unpacker that goes from one archive to the next by itself, and takes no
