@@ -29,8 +29,8 @@ func (a *address) parse(line []byte, to *run) error {
 	}
 	q := Request{}
 	switch string(f[0]) {
-	case "l":
-	case "s":
+	case "l", "L":
+	case "s", "S":
 		q.Op = Write
 	default:
 		return fmt.Errorf("operation %s: want l or s", quoted(f[0]))
@@ -67,7 +67,7 @@ func penalty(text []byte, what string) (float64, error) {
 
 // hasPenalties tells by the first line that could be of either kind.
 func hasPenalties(s *source) bool {
-	for line := range bytes.Lines(s.beginning()) {
+	for line := range bytes.Lines(bytes.TrimPrefix(s.beginning(), byteOrderMark)) {
 		line = bytes.TrimSpace(line)
 		for _, penalties := range []bool{false, true} {
 			if (&address{penalties}).parse(line, new(run)) == nil {

@@ -136,14 +136,14 @@ func detectText(name string, head []byte) (Format, error) {
 	}{
 		{Address, &address{}},
 		{Address, &address{penalties: true}},
-		{Twitter, &twitter{}},
+		{Twitter, &twitter{separated: separated{by: separatorOf(first[0])}}},
 		{ARC, arc{}},
 		{Sized, &sized{}},
 		{LIRS, lirs{}},
 		{Plain, &plain{}},
 	}
 	for _, c := range candidates {
-		if c.Format == LIRS && !saysLIRS(name, first) || c.Format == Plain && extension == ".csv" && bytes.IndexByte(first[0], ',') >= 0 {
+		if c.Format == LIRS && !saysLIRS(name, first) || c.Format == Plain && (extension == ".csv" || extension == ".tsv") && bytes.ContainsAny(first[0], separators) {
 			continue
 		}
 		good := 0
@@ -176,8 +176,8 @@ func saysLIRS(name string, first [][]byte) bool {
 
 // detectHeader tells CSV formats by their first line.
 func detectHeader(name string, line []byte) Format {
-	fields, err := new(separated).split(line)
-	if err != nil || len(fields) == 1 && filepath.Ext(name) != ".csv" {
+	fields, _ := firstFields(line)
+	if len(fields) == 0 || len(fields) == 1 && filepath.Ext(name) != ".csv" {
 		return ""
 	}
 	if slices.ContainsFunc(fields, decimal.Match) {
@@ -185,6 +185,8 @@ func detectHeader(name string, line []byte) Format {
 	}
 	h := newHeader(fields)
 	switch {
+	case isTwitterHeader(h):
+		return Twitter
 	case h.column("key") >= 0 && h.column("op") >= 0 && h.column("op_count", "key_size", "cache_hits") >= 0:
 		return CacheLib
 	case h.column(keyColumns...) >= 0:

@@ -13,7 +13,7 @@ const (
 	Cache2k       Format = "cache2k"       // big-endian int32
 	Corda         Format = "corda"         // big-endian int64
 	Address       Format = "address"       // l or s, a hexadecimal address, a count, perhaps two penalties
-	Twitter       Format = "twitter"       // CSV of the Twitter clusters (2020), without a header
+	Twitter       Format = "twitter"       // CSV of the Twitter clusters (2020), which have no header
 	LibCacheSim   Format = "libcachesim"   // CSV with a header
 	OracleGeneral Format = "oraclegeneral" // libCacheSim's binary form
 	CacheLib      Format = "cachelib"      // CacheLib's key-value CSV, with a header
@@ -41,13 +41,13 @@ func newDecoder(f Format, s *source, times bool) (decoder, error) {
 	case Address:
 		return newLines(s, &address{penalties: hasPenalties(s)}), nil
 	case Twitter:
-		return newLines(s, &twitter{hasher: h}), nil
+		return newTwitter(s, h, times)
 	case LibCacheSim:
-		return newTable(s, &libCacheSim{hasher: h, times: times})
+		return newTable(s, &table{hasher: h, begin: libCacheSim, operation: blockOperation, times: times})
 	case OracleGeneral:
 		return &binary{source: s, width: oracleGeneralWidth, decode: decodeOracleGeneral, of: Fields{Sizes: true, Times: true}}, nil
 	case CacheLib:
-		return newTable(s, &cacheLib{hasher: h, times: times})
+		return newTable(s, &table{hasher: h, begin: cacheLib, operation: operation, times: times})
 	case Sized:
 		return newLines(s, &sized{h}), nil
 	}

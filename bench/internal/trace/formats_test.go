@@ -103,7 +103,7 @@ var inputs = []struct {
 	{"x", trace.LibCacheSim, true, "\n# time, OBJ_ID\r\n1, 7\r\n2, 8\r\n3, 7", "a b a", true},
 	{"x.csv", trace.LibCacheSim, true, "id\nx\ny\n", "a b", true},
 	{"x.csv", trace.LibCacheSim, true, "version,time,op,size,lbn", "", true},
-	{"x.csv", trace.CacheLib, true, "op_time,key,key_size,op,op_count,size,cache_hits,ttl\n1,k1,10,GET,3,90,1,0\n1,k1,10,SET,1,90,1,0\n1,k2,10,GET_LEASE,1,0,1,0\n1,k2,10,SET_LEASE,1,5,0,0\n1,k1,10,DELETE,1,0,0,0\n1,k1,10,GET,0,0,0,0\n1,k1,10,GET,99999999999,0,0,0\n1,k1,10,get,1,0,0,0\n1,k1", "Ra/100 Ra/100 Ra/100 Wa/100 Rb/10 Wb/15 Da/10 !7 !8 !9 !10", true},
+	{"x.csv", trace.CacheLib, true, "op_time,key,key_size,op,op_count,size,cache_hits,ttl\n1,k1,10,GET,3,90,1,0\n1,k1,10,SET,1,90,1,0\n1,k2,10,GET_LEASE,1,0,1,0\n1,k2,10,SET_LEASE,1,5,0,0\n1,k1,10,DELETE,1,0,0,0\n1,k1,10,GET,0,0,0,0\n1,k1,10,GET,99999999999,0,0,0\n1,k1,10,fly,1,0,0,0\n1,k1", "Ra/100 Ra/100 Ra/100 Wa/100 Rb/10 Wb/15 Da/10 !7 !8 !9 !10", true},
 	{"x.csv", trace.CacheLib, true, "cache_hits,op_count,op,size,key\n0,2,GET,7,k1", "Ra/7 Ra/7", true},
 	{"x.trace", trace.Sized, true, "1 0 68\n2 x 7454\n3 0 69\n4 0\n5 0 -1\nx 0 1\n7 0 99999999999999999\n8 x 0\n9 y 1\n9 z 1", "a/68 b/7454 a/69 !4 !5 !6 !7 b/0 c/1 d/1", true},
 }

@@ -40,11 +40,18 @@ type parser interface {
 type lines struct {
 	parser
 	source *source
+	trim   func([]byte) []byte
 	number int64
 	run    run
 }
 
-func newLines(s *source, p parser) *lines { return &lines{parser: p, source: s} }
+func newLines(s *source, p parser) *lines {
+	l := &lines{parser: p, source: s, trim: bytes.TrimSpace}
+	if own, ok := p.(interface{ trim([]byte) []byte }); ok {
+		l.trim = own.trim
+	}
+	return l
+}
 
 func (l *lines) next(to *Request) error {
 	for l.run.left == 0 {
@@ -52,7 +59,7 @@ func (l *lines) next(to *Request) error {
 		if err != nil {
 			return err
 		}
-		if line = bytes.TrimSpace(line); len(line) == 0 {
+		if line = l.trim(line); len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
 		if bytes.IndexByte(line, 0) >= 0 {
@@ -124,9 +131,15 @@ func columns(line []byte, to [][]byte) int {
 
 func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 
-// whole reads a decimal number of at least zero.
+// whole reads a decimal number of at least zero, which tools that know no others may have
+// written with a fraction of zeros.
 func whole(text []byte, what string) (uint64, error) {
 	n, err := strconv.ParseUint(string(text), 10, 64)
+	if err != nil {
+		if before, fraction, has := bytes.Cut(text, []byte{'.'}); has && len(bytes.Trim(fraction, "0")) == 0 {
+			n, err = strconv.ParseUint(string(before), 10, 64)
+		}
+	}
 	if err != nil {
 		return 0, fmt.Errorf("%s %s: want a whole number of at least 0 that 64 bits can hold", what, quoted(text))
 	}
