@@ -121,7 +121,7 @@ func (r *report) measureAll(ctx context.Context, s *settings, groups []group, st
 		}
 		return err
 	}
-	w, err := s.newWorkload(ctx)
+	w, err := s.newWorkload(ctx, stderr)
 	if err != nil {
 		if ctx.Err() != nil {
 			return errInterrupted
@@ -166,6 +166,9 @@ func (r *report) measureAll(ctx context.Context, s *settings, groups []group, st
 			}
 			step++
 		}
+	}
+	if w.broken != nil {
+		return failure{w.broken}
 	}
 	return nil
 }

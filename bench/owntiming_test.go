@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -114,7 +115,7 @@ func TestReadingAWorkloadIsInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	file := traceFile(t, "x.csv", "time,id\n"+strings.Repeat("1,a\n", 5000))
-	if w, err := settingsOf(t, "--trace", file, "--speed", "1", "--warmup-seconds", "0").newWorkload(ctx); !errors.Is(err, context.Canceled) {
+	if w, err := settingsOf(t, "--trace", file, "--speed", "1", "--warmup-seconds", "0").newWorkload(ctx, io.Discard); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v and %v, want that the context has ended", w, err)
 	}
 }

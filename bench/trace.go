@@ -140,18 +140,14 @@ func (s *traceSettings) fromFlags(f *pflag.FlagSet, files []string) error {
 	return nil
 }
 
-// checkBytes refuses policies that were named but cannot be bounded by bytes, if all
-// sizes are of bytes.
+// checkBytes refuses policies that were named if none can be bounded by bytes, and all
+// sizes are of bytes: nothing would be left to replay. Of several the others are left out.
 func (s *traceSettings) checkBytes(named bool) error {
-	if !named || slices.ContainsFunc(s.sizes, func(size traceSize) bool { return !size.bytes }) {
+	if !named || slices.ContainsFunc(s.sizes, func(size traceSize) bool { return !size.bytes }) ||
+		slices.ContainsFunc(s.Policies, func(p string) bool { return p == optimum || replay.CanBytes(p) }) {
 		return nil
 	}
-	for _, p := range s.Policies {
-		if p != optimum && !replay.CanBytes(p) {
-			return fmt.Errorf("--policies: %s is bounded by entries, and --sizes are of bytes: want tinylfu or w-tinylfu, or sizes in entries", p)
-		}
-	}
-	return nil
+	return fmt.Errorf("--policies: %s: bounded by entries, and --sizes are of bytes: want tinylfu or w-tinylfu, or sizes in entries", strings.Join(s.Policies, ", "))
 }
 
 // knownFormat returns what is wrong with the name of a format; empty: the file tells.
@@ -223,34 +219,34 @@ func runTrace(ctx context.Context, s *traceSettings, stdin io.Reader, stdout, st
 type traceInput struct {
 	name string
 	size int64 // bytes, as it is packed; zero: not known
-	file *os.File
+	file *traceSource
 	from io.Reader // of stdin
 }
 
 // openTraces sees to it that all can be read and are of a known format before a long run
 // begins.
 func openTraces(s *traceSettings, stdin io.Reader) ([]*traceInput, error) {
+	if err := temporaryFiles(); err != nil {
+		return nil, err
+	}
 	var inputs []*traceInput
 	for _, name := range s.files {
 		if name == "-" {
 			inputs = append(inputs, &traceInput{name: "<stdin>", from: stdin})
 			continue
 		}
-		f, err := os.Open(name)
+		f, err := openTraceSource(name)
 		if err != nil {
 			return inputs, err
 		}
 		in := &traceInput{name: name, from: f, file: f}
 		inputs = append(inputs, in)
-		info, err := f.Stat()
+		if f.once {
+			continue
+		}
+		info, err := f.file.Load().Stat()
 		if err != nil {
 			return inputs, err
-		}
-		if info.IsDir() {
-			return inputs, fmt.Errorf("%s is a directory: name the files in it", name)
-		}
-		if !info.Mode().IsRegular() {
-			continue // a pipe can be read once
 		}
 		in.size = info.Size()
 		r, err := in.open(s)
@@ -259,11 +255,21 @@ func openTraces(s *traceSettings, stdin io.Reader) ([]*traceInput, error) {
 		} else if !errors.As(err, new(*trace.Broken)) { // which is told when it is its turn
 			return inputs, err
 		}
-		if _, err := f.Seek(0, io.SeekStart); err != nil {
+		if _, err := f.file.Load().Seek(0, io.SeekStart); err != nil {
 			return inputs, err
 		}
 	}
 	return inputs, nil
+}
+
+// temporaryFiles returns why there can be none, into which traces are put.
+func temporaryFiles() error {
+	f, err := os.CreateTemp("", "terrace-trace-*")
+	if err != nil {
+		return fmt.Errorf("no temporary file, into which traces are put: %w: name a folder in $TMPDIR that can be written to", err)
+	}
+	f.Close()
+	return os.Remove(f.Name())
 }
 
 // open returns a reader of the trace.

@@ -84,6 +84,8 @@ func TestTraceRows(t *testing.T) {
 		{[]string{"--sizes", "1KiB,3", "--policies", "tinylfu,sieve", sized}, "opt@1KiB:2/5 tinylfu@1KiB:2/5 opt@3:2/5 tinylfu@3:2/5 sieve@3:2/5",
 			sized + ": sieve: bounded by entries"},
 		{[]string{"--sizes", "1KiB", "--policies", "tinylfu,w-tinylfu", sized}, "opt@1KiB:2/5 tinylfu@1KiB:2/5 w-tinylfu@1KiB:2/5", ""},
+		{[]string{"--sizes", "1KiB", "--policies", "lru,tinylfu", sized}, "opt@1KiB:2/5 tinylfu@1KiB:2/5",
+			sized + ": lru, lru-sharded: bounded by entries"},
 		{[]string{"--sizes", "1MB,1", "--policies", "opt", file, sized}, "opt@1:3/8 opt@1MB:2/5 opt@1:2/5",
 			file + ": the trace has no sizes of objects"},
 	} {
@@ -256,7 +258,7 @@ func TestTraceFlags(t *testing.T) {
 		{[]string{file, "--sizes", "101%"}, "up to 100%"},
 		{[]string{file, "--sizes", "5XB"}, `there is no unit "XB"`},
 		{[]string{file, "--sizes", "99999999999"}, "whole number"},
-		{[]string{file, "--sizes", "1MB", "--policies", "lru"}, "bounded by entries"},
+		{[]string{file, "--sizes", "1MB", "--policies", "lru,arc"}, "lru, arc: bounded by entries"},
 		{[]string{file, "--tiers", "l1"}, "want NAME:SIZE"},
 		{[]string{file, "--tiers", ":5"}, "want NAME:SIZE"},
 		{[]string{file, "--tiers", "l1:x"}, "want entries such as 500"},
@@ -271,6 +273,51 @@ func TestTraceFlags(t *testing.T) {
 			t.Errorf("%v: exit code %d, stdout %q", test.args, code, stdout)
 		}
 		wantOneLine(t, stderr, test.want)
+	}
+}
+
+// What a trace cannot be put into is told before anything begins, as a wrong flag is.
+func TestTraceWithoutTemporaryFiles(t *testing.T) {
+	file := traceFile(t, "x.txt", "a\n")
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none"))
+	code, stdout, stderr := bench(t.Context(), "trace", file)
+	if code != exitUsage || stdout != "" {
+		t.Errorf("exit code %d, stdout %q", code, stdout)
+	}
+	wantOneLine(t, stderr, "$TMPDIR")
+}
+
+// A trace that is not of the format that was told says what is wrong with it, and what it
+// looks like.
+func TestTraceOfAnotherFormat(t *testing.T) {
+	twitter := traceFile(t, "x.csv", "7,a,2,512,1,get,0\n8,b,2,512,1,get,0\n")
+	keys := traceFile(t, "keys", strings.Repeat("key-1\nkey-22\n", 100))
+	binary := traceFile(t, "x.bin", strings.Repeat("\x00\x00\x00\x05\x00\x00\x01\x05\xff\xff\xff\x05", 100))
+	for _, test := range []struct {
+		file, format string
+		code         int
+		want         []string
+	}{
+		{twitter, "lirs", exitFailure, []string{twitter + `: line 1: block number "7,a`, "no requests in it: all 2 lines are not of the format lirs, the first is line 1", "it looks like the format twitter"}},
+		{twitter, "cachelib", exitUsage, []string{"line 1: not CacheLib's header", "it looks like the format twitter"}},
+		{binary, "arc", exitFailure, []string{"line 1: a NUL byte", "it looks like the format cache2k"}},
+		{binary, "cachelib", exitUsage, []string{"line 1: ", "it looks like the format cache2k"}},
+		{keys, "corda", exitOK, []string{"is read as corda, as it was told, and looks like the format plain"}},
+		{twitter, "plain", exitOK, []string{"is read as plain, as it was told, and looks like the format twitter"}},
+		{keys, "plain", exitOK, nil},
+		{traceFile(t, "short", "abc"), "corda", exitFailure, []string{"all 1 records are not of the format corda, the first is record 1: the trace ends after 3 of its 8 bytes"}},
+		{traceFile(t, "empty", ""), "twitter", exitFailure, []string{"no requests in it: it is empty"}},
+		{traceFile(t, "header.csv", "key,op,op_count\n"), "cachelib", exitFailure, []string{"no requests in it"}},
+	} {
+		code, _, stderr := bench(t.Context(), "trace", "--json", "-", "--sizes", "9", "--policies", "opt", "--format", test.format, test.file)
+		if code != test.code || len(test.want) == 0 && stderr != "" {
+			t.Errorf("%s as %s: exit code %d, want %d; stderr %q", test.file, test.format, code, test.code, stderr)
+		}
+		for _, want := range test.want {
+			if !strings.Contains(stderr, want) {
+				t.Errorf("%s as %s: want %q in %q", test.file, test.format, want, stderr)
+			}
+		}
 	}
 }
 

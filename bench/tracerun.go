@@ -46,9 +46,6 @@ func (r *traceReport) run(ctx context.Context, s *traceSettings, inputs []*trace
 	return nil
 }
 
-// mostFaults is how many malformed lines are told one by one.
-const mostFaults = 5
-
 // replay reads a trace and adds its rows.
 func (r *traceReport) replay(ctx context.Context, s *traceSettings, in *traceInput, p *traceProgress, stderr io.Writer) error {
 	rec, about, broken := in.record(ctx, s, p, stderr)
@@ -100,18 +97,16 @@ func (in *traceInput) record(ctx context.Context, s *traceSettings, p *traceProg
 		return nil, nil, err
 	}
 	defer reader.Close()
-	about = &traceOfRows{Trace: in.name, Format: string(reader.Format()), Compression: reader.Compression(), FirstMalformed: []string{}, Notes: []string{}}
+	about = &traceOfRows{Trace: in.name, Format: string(reader.Format()), Compression: reader.Compression(), Notes: []string{}}
+	faults := traceFaults{first: []string{}}
 	tick := p.reading(reader)
-	rec, broken = capture.Record(ctx, reader, "", func(m *trace.Malformed) {
-		if about.Malformed++; about.Malformed <= mostFaults {
-			about.FirstMalformed = append(about.FirstMalformed, m.Error())
-		}
-	}, tick)
+	rec, broken = capture.Record(ctx, reader, "", faults.add, tick)
 	if rec == nil {
 		return nil, nil, fmt.Errorf("%s: %w", in.name, broken)
 	}
 	p.end()
-	about.tellMalformed(stderr)
+	about.Malformed, about.FirstMalformed = faults.n, faults.first
+	faults.tell(in.name, stderr)
 	about.count(rec)
 	if broken != nil {
 		broken = fmt.Errorf("%s: after %d requests: %w", in.name, about.Requests, broken)
@@ -120,9 +115,12 @@ func (in *traceInput) record(ctx context.Context, s *traceSettings, p *traceProg
 	if about.Requests == 0 {
 		rec.Close()
 		if broken == nil {
-			broken = fmt.Errorf("%s: no requests in it", in.name)
+			broken = fmt.Errorf("%s: %w", in.name, reader.NoRequests())
 		}
 		return nil, about, broken
+	}
+	if doubt := reader.Doubt(); doubt != "" {
+		about.note("%s", doubt)
 	}
 	if err := rec.Link(ctx, p.linking(about.Requests)); err != nil {
 		rec.Close()
@@ -130,16 +128,6 @@ func (in *traceInput) record(ctx context.Context, s *traceSettings, p *traceProg
 	}
 	about.Keys = rec.Distinct()
 	return rec, about, broken
-}
-
-// tellMalformed tells of lines that were left out.
-func (t *traceOfRows) tellMalformed(stderr io.Writer) {
-	for _, fault := range t.FirstMalformed {
-		fmt.Fprintf(stderr, "%s: %s\n", t.Trace, oneLine(fault))
-	}
-	if more := t.Malformed - int64(len(t.FirstMalformed)); more > 0 {
-		fmt.Fprintf(stderr, "%s: and %d more; %d malformed in all, which are left out\n", t.Trace, more, t.Malformed)
-	}
 }
 
 // traceJob makes a row.

@@ -15,6 +15,7 @@ type workload struct {
 	ops      []operation // what is done, as long as sequence; nil: all are reads
 	batch    int         // so many come at one time; zero: one
 	notes    []string    // what readers of the report must know of it
+	broken   error       // why not all of its trace could be read; nil: it could
 
 	// due are when the first of the sequence are due since the first, by the times of a
 	// trace, never one before the last. Nil: all are due at the rate. So many of them are

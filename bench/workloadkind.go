@@ -2,15 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
-
-	"github.com/terracecache/terrace/bench/internal/trace"
 )
 
 // workloadNames are the kinds of workloads, beside that of a trace.
@@ -24,11 +20,12 @@ const (
 	shifts, shiftBy = 5, 0.2
 )
 
-// newWorkload makes the workload of the settings, which are valid.
-func (s *settings) newWorkload(ctx context.Context) (*workload, error) {
+// newWorkload makes the workload of the settings, which are valid. What is left out of a
+// trace is told on stderr.
+func (s *settings) newWorkload(ctx context.Context, stderr io.Writer) (*workload, error) {
 	n := s.reads(s.WarmupSeconds) + s.reads(s.Seconds)
 	if s.Trace != "" {
-		return s.traceWorkload(ctx, n)
+		return s.traceWorkload(ctx, n, stderr)
 	}
 	skew := s.Skew
 	if s.Workload == "uniform" {
@@ -71,96 +68,6 @@ func (s *settings) newWorkload(ctx context.Context) (*workload, error) {
 		}
 	}
 	return w, nil
-}
-
-// traceWorkload is the beginning of a recorded trace, as many requests as are run, or
-// all, which are then gone through again and again at the bench's rate; with --speed at
-// their own times, and not again.
-func (s *settings) traceWorkload(ctx context.Context, n int) (*workload, error) {
-	name := s.Trace
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, fmt.Errorf("--trace: %w", err)
-	}
-	defer file.Close()
-	r, err := trace.NewReader(newInterruptible(ctx, file), trace.Options{Name: name, Format: trace.Format(s.Format), Seed: s.Seed, Times: s.Speed > 0})
-	if err != nil {
-		return nil, fmt.Errorf("--trace %s: %w", name, err)
-	}
-	defer r.Close()
-	var timing *ownTiming
-	if s.Speed > 0 {
-		if !r.Fields().Times {
-			return nil, fmt.Errorf("--speed: %s is in the format %s, and has no times: leave --speed out, and say with --rate how fast it comes", name, r.Format())
-		}
-		timing = &ownTiming{speed: s.Speed, seconds: s.WarmupSeconds + s.Seconds}
-		n = 0
-	}
-	w := new(workload)
-	indexes := make(map[uint64]uint32)
-	malformed := 0
-	var request trace.Request
-	n = max(n, closedSequence)
-	for turn := 0; len(w.sequence) < n || timing != nil && !timing.over; turn++ {
-		if turn%1024 == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		err := r.Next(&request)
-		if errors.As(err, new(*trace.Malformed)) {
-			malformed++
-			continue
-		}
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, fmt.Errorf("--trace %s: %w", name, err)
-		}
-		if timing != nil {
-			if err := timing.add(request.Time); err != nil {
-				return nil, fmt.Errorf("--trace %s: %w", name, err)
-			}
-		}
-		k, known := indexes[request.Key]
-		if !known {
-			if len(w.keys) == maxKeys {
-				return nil, fmt.Errorf("--trace %s: more than %d keys", name, maxKeys)
-			}
-			k = uint32(len(w.keys))
-			indexes[request.Key] = k
-			w.keys = append(w.keys, fmt.Sprintf("key-%016x", request.Key))
-		}
-		w.sequence = append(w.sequence, k)
-		if request.Op != trace.Read && w.ops == nil {
-			w.ops = make([]operation, len(w.sequence)-1, n)
-		}
-		if w.ops != nil {
-			w.ops = append(w.ops, operationOf(request.Op))
-		}
-	}
-	if len(w.sequence) == 0 {
-		return nil, fmt.Errorf("--trace %s: no request in it", name)
-	}
-	if malformed > 0 {
-		w.notes = append(w.notes, fmt.Sprintf("%d lines or records of %s are malformed, and left out", malformed, name))
-	}
-	if timing != nil {
-		if err := w.timed(timing, s.WarmupSeconds); err != nil {
-			return nil, fmt.Errorf("--trace %s: %w", name, err)
-		}
-	}
-	return w, nil
-}
-
-func operationOf(op trace.Op) operation {
-	switch op {
-	case trace.Write:
-		return opWrite
-	case trace.Delete:
-		return opDelete
-	default:
-		return opRead
-	}
 }
 
 // validateWorkload returns what is wrong with the workload that is asked for.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -32,7 +33,7 @@ func settingsOf(t *testing.T, args ...string) *settings {
 
 func workloadOf(t *testing.T, args ...string) *workload {
 	t.Helper()
-	w, err := settingsOf(t, args...).newWorkload(t.Context())
+	w, err := settingsOf(t, args...).newWorkload(t.Context(), io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,9 +130,10 @@ func TestTraceWorkload(t *testing.T) {
 
 	args := append([]string{"--combinations", "l1", "--policies", "fixed", "--trace", twitter, "--json", "-"}, quick...)
 	code, stdout, stderr := bench(t.Context(), args...)
-	if code != exitOK || stderr != "" {
+	if code != exitOK {
 		t.Fatalf("exit code %d, stderr %q", code, stderr)
 	}
+	wantOneLine(t, stderr, twitter+": line 4: 1 fields")
 	rep := reportOf(t, stdout)
 	if r := rep.Rows[0]; r.Requests+r.Writes+r.Deletes != 200 || r.Writes < 50 || r.Deletes < 50 || r.Failed != 0 {
 		t.Errorf("got %+v", r)

@@ -21,12 +21,6 @@ func detect(name string, s *source) (Format, error) {
 			return "", &Broken{err}
 		}
 	}
-	if isTar(head) {
-		return "", errors.New("is a tar archive: unpack it, or give the file inside on stdin")
-	}
-	if bytes.HasPrefix(head, []byte("\xff\xfe")) && bytes.Contains(head, []byte{0}) {
-		return "", errors.New("is text in UTF-16: want UTF-8")
-	}
 	name = strings.ToLower(filepath.ToSlash(name))
 	for _, c := range compressions {
 		for _, suffix := range c.suffix {
@@ -40,6 +34,33 @@ func detect(name string, s *source) (Format, error) {
 		return detectBinary(name, head)
 	}
 	return detectText(name, head)
+}
+
+// foreign are kinds of files that hold traces and are not read, by how they begin.
+var foreign = []struct{ magic, kind string }{
+	{"PK\x03\x04", "a zip archive"},
+	{"7z\xbc\xaf\x27\x1c", "a 7z archive"},
+	{"\x04\x22\x4d\x18", "packed with lz4"},
+	{"\x1f\x9d", "packed with compress"},
+	{"PAR1", "a Parquet file"},
+}
+
+// isNone returns why what begins so is no trace in whatever format, or in none of text.
+func isNone(head []byte, text bool) error {
+	for _, f := range foreign {
+		if bytes.HasPrefix(head, []byte(f.magic)) && bytes.IndexByte(head, 0) >= 0 {
+			return fmt.Errorf("is %s: want it unpacked, or what is inside on stdin", f.kind)
+		}
+	}
+	switch {
+	case isTar(head):
+		return errors.New("is a tar archive: unpack it, or give the file inside on stdin")
+	case text && (bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff"))) && bytes.IndexByte(head, 0) >= 0:
+		return errors.New("is text in UTF-16: want UTF-8")
+	case len(head) >= oracleGeneralWidth && len(bytes.Trim(head, "\x00")) == 0:
+		return fmt.Errorf("begins with %d NUL bytes, as a file does of which nothing was written yet", len(head))
+	}
+	return nil
 }
 
 // named are the formats that a file's name says whatever is in it: numbers of a few bytes

@@ -23,6 +23,9 @@ const (
 // Formats are all of them.
 var Formats = []Format{Plain, LIRS, ARC, Cache2k, Corda, Address, Twitter, LibCacheSim, OracleGeneral, CacheLib, Sized}
 
+// binary reports whether records are numbers of a few bytes.
+func (f Format) binary() bool { return f == Cache2k || f == Corda || f == OracleGeneral }
+
 // newDecoder returns the decoder of the format, which takes over the source. times says
 // that a column of times is to be read.
 func newDecoder(f Format, s *source, times bool) (decoder, error) {

@@ -63,34 +63,93 @@ type decoder interface {
 type Reader struct {
 	decoder
 	format      Format
+	looks       Format // as what the beginning would be taken for; empty: it cannot be told
+	told        bool   // the format, by whoever opened it
 	compression string
 	consumed    *atomic.Int64
 	unpacked    io.Closer // nil: nothing to be released
 	end         error
+
+	malformed int64 // so far
+	first     *Malformed
 }
 
 // NewReader returns a reader of the trace, which it unpacks where it is packed. It has
 // then read the beginning. Its errors say that the format or the packing cannot be told.
 // Closing what it reads from is the caller's business.
 func NewReader(from io.Reader, o Options) (*Reader, error) {
-	r := &Reader{consumed: new(atomic.Int64), format: o.Format}
+	r := &Reader{consumed: new(atomic.Int64), format: o.Format, told: o.Format != ""}
 	unpacked, err := unpack(&counted{from, r.consumed}, o.Name)
 	if err != nil {
 		return nil, err
 	}
 	r.compression, r.unpacked = unpacked.name, unpacked.close
 	s := &source{Reader: bufio.NewReaderSize(unpacked, longestLine), seed: o.Seed}
-	if r.format == "" {
-		r.format, err = detect(o.Name, s)
-	}
-	if err == nil {
-		r.decoder, err = newDecoder(r.format, s, o.Times)
-	}
-	if err != nil {
+	if err := r.begin(s, o); err != nil {
 		r.Close()
 		return nil, err
 	}
 	return r, nil
+}
+
+// begin finds the decoder.
+func (r *Reader) begin(s *source, o Options) error {
+	looks, err := detect(o.Name, s)
+	if errors.As(err, new(*Broken)) {
+		return err
+	}
+	binary := looks.binary() || isBinary(o.Name, s.beginning())
+	if r.told {
+		binary = r.format.binary()
+	}
+	if err := isNone(s.beginning(), !binary); err != nil {
+		return err
+	}
+	r.looks = looks
+	if !r.told {
+		if err != nil {
+			return err
+		}
+		r.format = looks
+	}
+	if r.decoder, err = newDecoder(r.format, s, o.Times); err != nil {
+		return fmt.Errorf("%w%s", err, r.likeness())
+	}
+	return nil
+}
+
+// likeness says as what else the trace would be taken, if it was told and is not that.
+func (r *Reader) likeness() string {
+	if !r.told || r.looks == "" || r.looks == r.format {
+		return ""
+	}
+	return fmt.Sprintf("; it looks like the format %s", r.looks)
+}
+
+// Doubt says what speaks against the format that was told, of what can be read as that all
+// the same; empty: nothing does. Numbers of a few bytes may be anything, and keys too.
+func (r *Reader) Doubt() string {
+	switch {
+	case !r.told || r.looks == "" || r.looks == r.format:
+	case r.format.binary() || r.format == Plain && r.looks != LIRS:
+		return fmt.Sprintf("is read as %s, as it was told, and looks like the format %s", r.format, r.looks)
+	}
+	return ""
+}
+
+// NoRequests says why there were none, at the end.
+func (r *Reader) NoRequests() error {
+	switch {
+	case r.Consumed() == 0:
+		return errors.New("no requests in it: it is empty")
+	case r.first == nil:
+		return errors.New("no requests in it")
+	}
+	of := "lines"
+	if r.first.Record {
+		of = "records"
+	}
+	return fmt.Errorf("no requests in it: all %d %s are not of the format %s, the first is %w%s", r.malformed, of, r.format, r.first, r.likeness())
 }
 
 // Next returns the next request. The error is io.EOF at the end, a [*Malformed] where a
@@ -103,8 +162,14 @@ func (r *Reader) Next(to *Request) error {
 	if err == nil {
 		return nil
 	}
-	if _, goesOn := err.(*Malformed); !goesOn { //nolint:errorlint // decoders return it as it is, and errors.As allocates for each of millions
+	bad, goesOn := err.(*Malformed) //nolint:errorlint // decoders return it as it is, and errors.As allocates for each of millions
+	if !goesOn {
 		r.end = err
+		return err
+	}
+	r.malformed++
+	if r.first == nil {
+		r.first = bad
 	}
 	return err
 }
