@@ -9,7 +9,7 @@ import (
 )
 
 // mostColumns bounds what a line of CSV is split into.
-const mostColumns = 64
+const mostColumns = 1024
 
 // separators are what may stand between fields: which one, the header or the first row says.
 const separators = ",;\t|"

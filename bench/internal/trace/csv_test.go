@@ -98,3 +98,14 @@ func TestAddressesInUpperCase(t *testing.T) {
 		t.Errorf("%s: got %s, want %s", r.Format(), got, want)
 	}
 }
+
+// Files that were put one behind the other each bring their header.
+func TestHeaderThatComesAgain(t *testing.T) {
+	r, err := trace.NewReader(strings.NewReader("time,id\n1,a\n\xef\xbb\xbftime,id\r\n2,a\nid,time\n"), trace.Options{Name: "x.csv"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Join(told(r, true), " "), "a a b"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

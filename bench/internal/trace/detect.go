@@ -129,9 +129,12 @@ func share(head []byte, width int, good func(record []byte) bool) float64 {
 
 var decimal = regexp.MustCompile(`^[0-9]+$`)
 
-// detectText takes the format of which most of the first lines are; of several that which
-// asks for most.
+// detectText takes the format of which half of the first lines are, and of several that which
+// asks for most; of a trace with many faults that of which the most are.
 func detectText(name string, head []byte) (Format, error) {
+	if len(head) == longestLine && bytes.IndexByte(head, '\n') < 0 {
+		return "", fmt.Errorf("begins with a line of more than %d bytes: say with --format what it is", longestLine)
+	}
 	var first [][]byte
 	for line := range bytes.Lines(bytes.TrimPrefix(head, byteOrderMark)) {
 		if line = bytes.TrimSpace(line); len(line) > 0 {
@@ -163,6 +166,7 @@ func detectText(name string, head []byte) (Format, error) {
 		{LIRS, lirs{}},
 		{Plain, &plain{}},
 	}
+	best, most := Format(""), 0
 	for _, c := range candidates {
 		if c.Format == LIRS && !saysLIRS(name, first) || c.Format == Plain && (extension == ".csv" || extension == ".tsv") && bytes.ContainsAny(first[0], separators) {
 			continue
@@ -173,12 +177,25 @@ func detectText(name string, head []byte) (Format, error) {
 				good++
 			}
 		}
+		if c.Format == Plain && best == Twitter && fewest*most >= len(first) {
+			break // any line of CSV could be a key
+		}
 		if 2*good >= len(first) {
 			return c.Format, nil
 		}
+		if good > most {
+			best, most = c.Format, good
+		}
+	}
+	if fewest*most >= len(first) && best != Plain {
+		return best, nil
 	}
 	return "", errors.New("is text, in a format that cannot be told: say which with --format")
 }
+
+// fewest is of how many lines one must be of a format for it to be told where no format has
+// half of them, and none has more.
+const fewest = 6
 
 // saysLIRS reports whether numbers are block numbers among which there may be marks, and
 // not keys that happen to be numbers.

@@ -187,6 +187,71 @@ func TestTimes(t *testing.T) {
 	}
 }
 
+// A trace with more faults than requests is told by these, if nothing else has more.
+func TestFormatOfManyFaults(t *testing.T) {
+	for _, test := range []struct {
+		format      trace.Format
+		input, want string
+	}{
+		{trace.Address, "l 0x1 1\nq 1 1\nl zz 1\nl 0x1\ns 0x2 1\n", "R1 !2 !3 !4 W2"},
+		{trace.Sized, "1 a 5\n2 b -5\n3 c x\n4 d\n", "97/5 !2 !3 !4"},
+		{trace.ARC, "1 1 0 0\n1 -1 0 0\n1 99999999 0 0\n-1 1 0 0\n", "1 !2 !3 !4"},
+		{trace.Twitter, "0,k,2,100,3,get,0\n1,k,2,100\n1,,2,100,3,get,0\n1,k x,1\n0,k,2,100,3,set,0\n", "R97/102 !2 !3 !4 W97/102"},
+	} {
+		r, err := trace.NewReader(strings.NewReader(test.input), trace.Options{})
+		if err != nil {
+			t.Errorf("%s: %v", test.format, err)
+			continue
+		}
+		if got := strings.Join(told(r, test.format == trace.Sized || test.format == trace.Twitter), " "); r.Format() != test.format || got != strings.NewReplacer("97", "a").Replace(test.want) {
+			t.Errorf("%s: taken for %s: %s", test.format, r.Format(), got)
+		}
+	}
+}
+
+// A line that does not end where the first look does says the format all the same.
+func TestFormatOfLongLines(t *testing.T) {
+	long := strings.Repeat("k", 900_000)
+	for input, want := range map[string]trace.Format{
+		"0," + long + ",2,100,3,get,0\n1,k,2,100,3,get,0\n": trace.Twitter,
+		"1 k 5\n2 " + long + " 6\n":                         trace.Sized,
+		long:                                                trace.Plain,
+	} {
+		r, err := trace.NewReader(strings.NewReader(input), trace.Options{})
+		if err != nil {
+			t.Errorf("%s: %v", want, err)
+		} else if r.Format() != want {
+			t.Errorf("%s: taken for %s", want, r.Format())
+		}
+	}
+	if r, err := trace.NewReader(strings.NewReader(long+long+"\n0,k,2,100,3,get,0\n"), trace.Options{}); err == nil {
+		t.Errorf("a first line that is too long: taken for %s", r.Format())
+	}
+}
+
+// Text that ends its lines with carriage returns alone has lines.
+func TestCarriageReturns(t *testing.T) {
+	for input, want := range map[string]string{
+		"a\rb\ra":                  "a b a",
+		"a\rb\ra\r":                "a b a",
+		"time,id\r1,a\r2,b\r3,a\r": "a b a",
+		"a\r":                      "a",
+		"a\rb\r\nc\r\n":            "!1 a",
+	} {
+		for _, format := range []trace.Format{"", trace.Plain} {
+			if format != "" && strings.Contains(input, ",") {
+				continue
+			}
+			r, err := trace.NewReader(strings.NewReader(input), trace.Options{Format: format})
+			if err != nil {
+				t.Errorf("%q: %v", input, err)
+			} else if got := strings.Join(told(r, true), " "); got != want {
+				t.Errorf("%q: %s, want %s", input, got, want)
+			}
+		}
+	}
+}
+
 // Of what cannot be told nothing is guessed.
 func TestFormatThatCannotBeTold(t *testing.T) {
 	for name, input := range map[string]string{
@@ -194,6 +259,10 @@ func TestFormatThatCannotBeTold(t *testing.T) {
 		"x.txt":     "two words\nand more of them\n",
 		"other.csv": "a,b,c\n1,2,3\n",
 		"utf16.txt": "\xff\xfea\x00\n\x00",
+		"utf16":     "\xfe\xff\x00a\x00\n",
+		"x.zip":     "PK\x03\x04\x14\x00\x00",
+		"x.lz4":     "\x04\x22\x4d\x18\x64\x40\xa7\x00",
+		"unwritten": strings.Repeat("\x00", 1000),
 		"x.gz":      "not packed\n",
 		"x.tar":     strings.Repeat("\x00", 257) + "ustar\x0000" + strings.Repeat("\x00", 100),
 	} {

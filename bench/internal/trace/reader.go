@@ -2,9 +2,11 @@ package trace
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync/atomic"
 
 	"github.com/cespare/xxhash/v2"
@@ -65,6 +67,7 @@ type Reader struct {
 	format      Format
 	looks       Format // as what the beginning would be taken for; empty: it cannot be told
 	told        bool   // the format, by whoever opened it
+	fieldsOfKey int    // that a key has, if it is a line of a table
 	compression string
 	consumed    *atomic.Int64
 	unpacked    io.Closer // nil: nothing to be released
@@ -94,6 +97,9 @@ func NewReader(from io.Reader, o Options) (*Reader, error) {
 
 // begin finds the decoder.
 func (r *Reader) begin(s *source, o Options) error {
+	if !r.format.binary() {
+		s.endLines(o.Name)
+	}
 	looks, err := detect(o.Name, s)
 	if errors.As(err, new(*Broken)) {
 		return err
@@ -106,6 +112,10 @@ func (r *Reader) begin(s *source, o Options) error {
 		return err
 	}
 	r.looks = looks
+	if !r.told && looks == Plain {
+		fields, _ := firstFields(s.beginning())
+		r.fieldsOfKey = len(fields)
+	}
 	if !r.told {
 		if err != nil {
 			return err
@@ -126,10 +136,13 @@ func (r *Reader) likeness() string {
 	return fmt.Sprintf("; it looks like the format %s", r.looks)
 }
 
-// Doubt says what speaks against the format that was told, of what can be read as that all
-// the same; empty: nothing does. Numbers of a few bytes may be anything, and keys too.
+// Doubt says what speaks against the format, where all can be read as that all the same;
+// empty: nothing does. Numbers of a few bytes may be anything, and keys too.
 func (r *Reader) Doubt() string {
+	const table = 3
 	switch {
+	case !r.told && r.fieldsOfKey >= table:
+		return fmt.Sprintf("is taken for keys, a line each, the first of which looks like %d columns: a table would have a header with a column key, or be told with --format", r.fieldsOfKey)
 	case !r.told || r.looks == "" || r.looks == r.format:
 	case r.format.binary() || r.format == Plain && r.looks != LIRS:
 		return fmt.Sprintf("is read as %s, as it was told, and looks like the format %s", r.format, r.looks)
@@ -142,6 +155,8 @@ func (r *Reader) NoRequests() error {
 	switch {
 	case r.Consumed() == 0:
 		return errors.New("no requests in it: it is empty")
+	case r.first == nil && slices.Contains([]Format{LibCacheSim, CacheLib, Twitter}, r.format):
+		return errors.New("no requests in it: it has a header and nothing behind it")
 	case r.first == nil:
 		return errors.New("no requests in it")
 	}
@@ -200,10 +215,38 @@ type source struct {
 	seed uint64
 }
 
-// beginning returns up to 64 KiB without consuming them.
+// beginning returns up to 64 KiB without consuming them, or a line's greatest length where
+// the first is longer. A last line that may be cut is left out, if it is not the first.
 func (s *source) beginning() []byte {
-	head, _ := s.Peek(64 << 10) // an error comes again when it is its turn
+	const enough = 64 << 10
+	head, err := s.Peek(enough) // an error comes again when it is its turn
+	if err == nil && bytes.IndexByte(head, '\n') < 0 {
+		head, err = s.Peek(longestLine)
+	}
+	if end := bytes.LastIndexByte(head, '\n'); err == nil && end >= 0 && !isBinary("", head) {
+		head = head[:end+1]
+	}
 	return head
+}
+
+// carriageReturns makes line feeds of them, in a text that ends its lines with nothing else.
+type carriageReturns struct{ io.Reader }
+
+func (c carriageReturns) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	for i, b := range p[:n] {
+		if b == '\r' {
+			p[i] = '\n'
+		}
+	}
+	return n, err
+}
+
+// endLines has lines end with line feeds where the beginning has carriage returns alone.
+func (s *source) endLines(name string) {
+	if head := s.beginning(); bytes.IndexByte(head, '\n') < 0 && bytes.IndexByte(bytes.TrimRight(head, "\r"), '\r') >= 0 && !isBinary(name, head) {
+		s.Reader = bufio.NewReaderSize(carriageReturns{s.Reader}, longestLine)
+	}
 }
 
 // counted counts what is read.

@@ -15,8 +15,9 @@ type table struct {
 	begin func(header) (columnsOf, error)
 	// operation reads the name of one.
 	operation func([]byte) (Op, error)
-	times     bool // are asked for
-	width     int  // columns
+	times     bool   // are asked for
+	width     int    // columns
+	header    []byte // as it is written; nil: no row can be meant to be it
 	columnsOf
 }
 
@@ -49,9 +50,12 @@ func newTable(s *source, t *table) (*lines, error) {
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		fields, err := t.split(t.trim(line))
+		line = t.trim(line)
+		fields, err := t.split(line)
 		if err == nil {
-			t.width = len(fields)
+			if t.width = len(fields); t.width > 1 {
+				t.header = bytes.Clone(line)
+			}
 			t.columnsOf, err = t.begin(newHeader(fields))
 		}
 		if err != nil {
@@ -69,6 +73,9 @@ func (t *table) fields() Fields {
 }
 
 func (t *table) parse(line []byte, to *run) error {
+	if t.header != nil && bytes.Equal(bytes.TrimPrefix(line, byteOrderMark), t.header) {
+		return nil // of another file behind the first
+	}
 	f, err := t.split(line)
 	if err != nil {
 		return err
