@@ -3,6 +3,7 @@ package trace
 import (
 	"bytes"
 	"errors"
+	"slices"
 )
 
 // twitter is lines of timestamp, key, key size, value size, client id, operation and TTL.
@@ -104,6 +105,6 @@ func (t *twitter) joinKey(line []byte, f [][]byte) [][]byte {
 	for range twitterWidth - 2 {
 		to = bytes.LastIndexByte(line[:to], t.by)
 	}
-	joined := append(f[:1], bytes.TrimSpace(line[from:to]))
-	return append(joined, f[len(f)-(twitterWidth-2):]...)
+	f[1] = bytes.TrimSpace(line[from:to])
+	return slices.Delete(f, 2, len(f)-(twitterWidth-2))
 }
