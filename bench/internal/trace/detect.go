@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -21,12 +22,7 @@ func detect(name string, s *source) (Format, error) {
 			return "", &Broken{err}
 		}
 	}
-	name = strings.ToLower(filepath.ToSlash(name))
-	for _, c := range compressions {
-		for _, suffix := range c.suffix {
-			name = strings.TrimSuffix(name, suffix)
-		}
-	}
+	name = unpackedName(name)
 	if f, ok := named[filepath.Ext(name)]; ok {
 		return f, nil
 	}
@@ -34,6 +30,17 @@ func detect(name string, s *source) (Format, error) {
 		return detectBinary(name, head)
 	}
 	return detectText(name, head)
+}
+
+// unpackedName is a file's name in lower case, without the end that says how it is packed.
+func unpackedName(name string) string {
+	name = strings.ToLower(filepath.ToSlash(name))
+	for _, c := range compressions {
+		for _, suffix := range c.suffix {
+			name = strings.TrimSuffix(name, suffix)
+		}
+	}
+	return name
 }
 
 // foreign are kinds of files that hold traces and are not read, by how they begin.
@@ -83,11 +90,12 @@ func isBinary(name string, head []byte) bool {
 }
 
 func detectBinary(name string, head []byte) (Format, error) {
-	for hint, format := range map[string]Format{
-		"oraclegeneral": OracleGeneral, "corda": Corda, "vaultservice": Corda, "cache2k": Cache2k,
-	} {
-		if strings.Contains(name, hint) {
-			return format, nil
+	for _, hint := range []struct {
+		part string
+		Format
+	}{{"oraclegeneral", OracleGeneral}, {"corda", Corda}, {"vaultservice", Corda}, {"cache2k", Cache2k}} {
+		if strings.Contains(name, hint.part) {
+			return hint.Format, nil
 		}
 	}
 	switch {
@@ -106,7 +114,7 @@ func looksLikeOracleGeneral(head []byte) bool {
 	last := uint32(0)
 	return share(head, oracleGeneralWidth, func(r []byte) bool {
 		now, next := be.LittleEndian.Uint32(r), int64(be.LittleEndian.Uint64(r[16:]))
-		good := now >= last && next >= -1 && next < 1<<40
+		good := now >= last && next >= -1 && (next < 1<<40 || next == math.MaxInt64) // which some have for never
 		last = now
 		return good
 	}) == 1

@@ -94,6 +94,7 @@ var inputs = []struct {
 	{"x.bin", trace.Corda, true, records(binary.BigEndian, int64(5), int64(-6), int64(5)) + "\x00", "5 -6 5 !4", false},
 	{"corda.bin", trace.Corda, true, records(binary.BigEndian, int64(0x0123456789abcdef)), "81985529216486895", false},
 	{"x.bin", trace.OracleGeneral, true, records(binary.LittleEndian, int32(1), int64(77), int32(10), int64(3), int32(2), int64(78), int32(11), int64(-1)) + "abc", "77/10 78/11 !3", false},
+	{"x", trace.OracleGeneral, true, records(binary.LittleEndian, int32(1), int64(77), int32(10), int64(math.MaxInt64), int32(2), int64(78), int32(11), int64(-1)), "77/10 78/11", false},
 	{"x.oracleGeneral", trace.OracleGeneral, true, records(binary.LittleEndian, int32(1), int64(77), int32(10), int64(-2), int32(0), int64(78), int32(-1), int64(-1)), "!1 78/4294967295", false},
 	{"x", trace.Address, true, "l 0x1fffff50 1\ns 1FFFFF58 12\nm 0x1 1\nl 0x1\nl 0xg 1\nl 0x11111111111111111 1\nl 0x1fffff50 7\ns 0x1 0\n", "R536870736 W536870744 !3 !4 !5 !6 R536870736 W1", false},
 	{"x", trace.Address, true, "l 0x10 1 2 300\ns 0x10 1 2 1.5\nl 0x10 1 2 -1\nl 0x10 1 2 NaN\ns 0x11 1 2 1e99\nl 0x12 1 2 3\nl 0x13 0 0 0", "R16$300 W16$1.5 !3 !4 !5 R18$3 R19$0", false},
@@ -362,6 +363,7 @@ func TestFormatByName(t *testing.T) {
 	}{
 		{"keys.cache2k", records(binary.BigEndian, int32(-1), int32(-2)), []string{"-1", "-2"}},
 		{"keys.CACHE2K", "ab\r\nabcd", []string{"1633815818", "1633837924"}},
+		{"keys.cache2k", "ab\rxabcd", []string{"1633815928", "1633837924"}},
 		{"keys.corda", "abcdefgh", []string{"7017280452245743464"}},
 		{"marks.lirs", "*\n*\n", nil},
 		{"marks.lirs", "7\n*\n7\n", []string{"7", "7"}},

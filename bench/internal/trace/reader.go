@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"sync/atomic"
 
@@ -97,7 +98,7 @@ func NewReader(from io.Reader, o Options) (*Reader, error) {
 
 // begin finds the decoder.
 func (r *Reader) begin(s *source, o Options) error {
-	if !r.format.binary() {
+	if by := named[filepath.Ext(unpackedName(o.Name))]; !r.format.binary() && (r.told || !by.binary()) {
 		s.endLines(o.Name)
 	}
 	looks, err := detect(o.Name, s)
