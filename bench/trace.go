@@ -207,6 +207,9 @@ func runTrace(ctx context.Context, s *traceSettings, stdin io.Reader, stdout, st
 
 	rep := newTraceReport(s)
 	stopped := rep.run(ctx, s, inputs, stderr)
+	if errors.As(stopped, new(notTrace)) && !errors.As(stopped, new(failure)) {
+		return stopped // stdin, of which nothing can be told before
+	}
 	rep.Environment.Complete = stopped == nil
 	err = out.write(func(w io.Writer) error { return writeJSON(w, rep) }, rep.writeTable, func() *page.Report { return rep.page(ctx, s) })
 	if err != nil {
@@ -272,13 +275,21 @@ func temporaryFiles() error {
 	return os.Remove(f.Name())
 }
 
-// open returns a reader of the trace.
+// notTrace is the error of what is no trace of any format, or not of the one that was told.
+type notTrace struct{ error }
+
+func (e notTrace) Unwrap() error { return e.error }
+
+// open returns a reader of the trace. The error is a [notTrace] or a [*trace.Broken].
 func (in *traceInput) open(s *traceSettings) (*trace.Reader, error) {
 	r, err := trace.NewReader(in.from, trace.Options{Name: in.name, Format: trace.Format(s.Format), Seed: s.Seed})
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", in.name, err)
+	if err == nil {
+		return r, nil
 	}
-	return r, nil
+	if err = fmt.Errorf("%s: %w", in.name, err); !errors.As(err, new(*trace.Broken)) {
+		err = notTrace{err}
+	}
+	return nil, err
 }
 
 func (in *traceInput) close() {

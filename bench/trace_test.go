@@ -203,6 +203,23 @@ func TestTraceStdin(t *testing.T) {
 	}
 }
 
+// What is no trace ends as a wrong flag does, from stdin too, unless there is another that is one.
+func TestTraceOfNothingKnown(t *testing.T) {
+	for _, test := range []struct {
+		args []string
+		code int
+	}{
+		{[]string{"-"}, exitUsage},
+		{[]string{"-", traceFile(t, "x.txt", "a\n")}, exitFailure},
+	} {
+		code, stdout, stderr := benchOf(t.Context(), strings.NewReader("two words\nand more of them\n"), append([]string{"trace", "--sizes", "9"}, test.args...)...)
+		if code != test.code || (code == exitUsage) != (stdout == "") {
+			t.Errorf("%v: exit code %d, stdout %q", test.args, code, stdout)
+		}
+		wantOneLine(t, stderr, "<stdin>: is text, in a format that cannot be told")
+	}
+}
+
 // interrupting ends the run when so much was read.
 type interrupting struct {
 	io.Reader

@@ -26,6 +26,7 @@ func (r *traceReport) run(ctx context.Context, s *traceSettings, inputs []*trace
 	p := newTraceProgress(stderr, inputs)
 	defer p.finish()
 	var wrong []error
+	begun := false
 	for _, in := range inputs {
 		p.begin(in)
 		err := r.replay(ctx, s, in, p, stderr)
@@ -35,7 +36,13 @@ func (r *traceReport) run(ctx context.Context, s *traceSettings, inputs []*trace
 		}
 		if err != nil {
 			wrong = append(wrong, err)
+			begun = begun || !errors.As(err, new(notTrace))
+			continue
 		}
+		begun = true
+	}
+	if len(wrong) > 0 && !begun {
+		return errors.Join(wrong...)
 	}
 	if n := len(r.Environment.Violations); n > 0 {
 		wrong = append(wrong, fmt.Errorf("%d rows cannot be: %s", n, r.Environment.Violations[0]))
