@@ -380,7 +380,7 @@ func TestFormatByName(t *testing.T) {
 }
 
 func TestLibCacheSimHeaders(t *testing.T) {
-	for _, key := range []string{"lbn", "obj_id", "object", "id", "key"} {
+	for _, key := range []string{"lbn", "obj_id", "Obj ID", "objId", "object_id", "object", "id", "key"} {
 		input := "# time, " + key + ", size, next_access_vtime\n1.5, 42, 512, -1\n1.5, 43, 512, -1\n2.5, 42, 512, -1\n"
 		r, err := trace.NewReader(strings.NewReader(input), trace.Options{Name: "blocks.csv"})
 		if err != nil {

@@ -6,7 +6,7 @@ import (
 )
 
 // keyColumns are the names under which keys go.
-var keyColumns = []string{"lbn", "obj_id", "object", "id", "key"}
+var keyColumns = []string{"lbn", "obj_id", "object_id", "object", "id", "key"}
 
 // libCacheSim is a table of a key, and perhaps a size, a time in seconds and an operation,
 // which may be a SCSI code.
