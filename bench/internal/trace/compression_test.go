@@ -207,3 +207,20 @@ func TestTextBehindAnArchive(t *testing.T) {
 		}
 	}
 }
+
+// Of an archive that is cut off before its format can be told it is said that it is cut off.
+func TestArchiveCutBeforeItsFormat(t *testing.T) {
+	for _, text := range []string{"0,a key,2,100,3,get,0\n1,k,2,100,3,set,0\n", "op_time,key,op,op_count\n1,k,GET,1\n", "l 0x1 1\nl 0x2 1\n"} {
+		for _, name := range []string{"x.gz", "x.csv.gz"} {
+			packed := archives(t, []byte(text))["x.gz"]
+			for n := 3; n < len(packed); n++ {
+				r, err := trace.NewReader(bytes.NewReader(packed[:n]), trace.Options{Name: name})
+				if err == nil {
+					r.Close()
+				} else if !errors.As(err, new(*trace.Broken)) {
+					t.Errorf("%s of %q cut at %d of %d: %v", name, text, n, len(packed), err)
+				}
+			}
+		}
+	}
+}

@@ -119,6 +119,9 @@ func (r *Reader) begin(s *source, o Options) error {
 	}
 	if !r.told {
 		if err != nil {
+			if broken := s.broken(); broken != nil {
+				return broken // so that there is not enough to tell it by
+			}
 			return err
 		}
 		r.format = looks
@@ -228,6 +231,15 @@ func (s *source) beginning() []byte {
 		head = head[:end+1]
 	}
 	return head
+}
+
+// broken returns that nothing follows of what is buffered, as it cannot be read; or nil.
+func (s *source) broken() error {
+	_, err := s.Peek(s.Buffered() + 1)
+	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, bufio.ErrBufferFull) {
+		return nil
+	}
+	return &Broken{err}
 }
 
 // carriageReturns makes line feeds of them, in a text that ends its lines with nothing else.
