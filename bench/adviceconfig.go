@@ -21,9 +21,12 @@ type recommendation struct {
 func newRecommendation(s *adviseSettings, a *advice, best *alternative) *recommendation {
 	r := &recommendation{alternative: *best, Refresh: s.refresh(), Why: s.why(best)}
 	for _, c := range a.Alternatives {
-		if c.unsteady {
-			r.Why += fmt.Sprintf("; replays of %s differ by over %.0f points, so that nothing is promised of it", c.argument(), 100*steadySpread)
+		if c.unsteady() && c != best {
+			r.Why += fmt.Sprintf("; replays of %s differ by over %.1f points, so that nothing is promised of it", c.argument(), 100*steadySpread)
 		}
+	}
+	if best.unsteady() {
+		r.Why += fmt.Sprintf("; but no promise: its replays differ by over %.1f points, and those that are steadier have over %.0f points fewer hits", 100*steadySpread, 100*steadyWorth)
 	}
 	if s.file != "" {
 		format := ""

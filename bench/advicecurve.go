@@ -21,8 +21,10 @@ const (
 	plainEntry = 1024
 	// mostSizes is how often the budget is halved.
 	mostSizes = 7
-	// mostSpread is the estimated error of a sample above which a greater is taken.
+	// mostSpread is the estimated error of a sample above which a greater is taken, if it has
+	// fewer than enoughKeys.
 	mostSpread = 0.01
+	enoughKeys = 20_000
 )
 
 // run fills in the advice. What was done stays in it when it fails.
@@ -68,8 +70,8 @@ func (a *advice) advise(ctx context.Context, s *adviseSettings, rec *capture.Tra
 	if err := a.size(ctx, s, rec); err != nil {
 		return err
 	}
-	sizes := a.sizes(s)
-	m, err := a.reduce(ctx, s, rec, sizes)
+	sizes, work := a.plan(s)
+	m, err := a.reduce(ctx, s, rec, sizes, work)
 	if err != nil {
 		return err
 	}
@@ -84,10 +86,11 @@ func (a *advice) advise(ctx context.Context, s *adviseSettings, rec *capture.Tra
 	}
 	var best *alternative
 	if err == nil {
-		best, err = a.best(ctx, s, m, p)
+		best, err = a.best(ctx, s, m, work, p)
 	}
-	a.Sample.Replayed = m.Work()
+	a.Sample.Replayed += m.Work()
 	a.Sample.Full = a.Trace.Requests * int64(len(a.Rows)+a.multiple())
+	a.Sample.tell(s, a.Trace.Requests)
 	if err != nil {
 		return err
 	}
@@ -96,33 +99,47 @@ func (a *advice) advise(ctx context.Context, s *adviseSettings, rec *capture.Tra
 }
 
 const (
-	// replaysByChance is how often what draws by chance is replayed before it is advised, at
-	// least; a short trace as often as chancesWorth requests allow, at most mostReplays times.
-	replaysByChance = 4
-	mostReplays     = 40
-	chancesWorth    = 500_000
-	// mostByChance is of how many alternatives that is done, more where each costs little.
+	// leastReplays and mostReplays are how often what draws by chance is replayed, at least and at
+	// most, before it is advised, of a trace that is taken as a whole; in between as often as
+	// replaysWorth requests allow.
+	leastReplays = 4
+	mostReplays  = 100
+	replaysWorth = 750_000
+	// mostByChance is of how many alternatives that is done, more where each costs little, as many as
+	// chanceWorth requests allow.
 	mostByChance = 4
-	// steadySpread is how far apart replays of a thing may be for it to be promised.
-	steadySpread = 0.03
+	chanceWorth  = 3_000_000
+	// replaysOfPart is how often that is done with a part of the keys, which is large: so replays of
+	// it are close to each other.
+	replaysOfPart = 2
+	// steadySpread is how far apart replays of a thing may be for it to be promised:
+	// the middle is then well within 2 points of each.
+	steadySpread = 0.035
+	// steadyWorth is how many hits may be given up for a promise.
+	steadyWorth = 0.05
 )
+
+// chances returns how often what draws by chance is replayed before it is advised, and of how
+// many alternatives that is done.
+func (w *work) chances(m *curve.Mini) (replays, most int) {
+	if m.Sampled() {
+		return replaysOfPart, w.chance / replaysOfPart
+	}
+	n := max(1, m.Requests())
+	replays = int(min(mostReplays, max(leastReplays, replaysWorth/n)))
+	return replays, max(mostByChance, int(chanceWorth/(n*int64(replays))))
+}
 
 // best chooses. One replay of an eviction that draws by chance may be a lucky one, and of
 // many alternatives the lucky are chosen: so each such is replayed again before it is
 // advised, and counts as the middle of what those replays have. If they are far apart
-// nothing can be promised, and another is chosen that is steadier.
-func (a *advice) best(ctx context.Context, s *adviseSettings, m *curve.Mini, p *traceProgress) (*alternative, error) {
-	replays, most := replaysByChance, mostByChance
-	if !m.Sampled() { // else each costs too much
-		replays = int(min(mostReplays, max(replaysByChance, chancesWorth/max(1, m.Requests()))))
-		most = mostByChance * replays / replaysByChance
-	}
-	best := s.choose(steady(a.Alternatives))
-	for range most {
-		if best.certain || !best.byChance() {
-			break
-		}
-		estimates := make([]curve.Estimate, replays)
+// nothing can be promised, and another is chosen that is steadier, if there is a good one. When there have been
+// enough replays, it is one of those that are known well.
+func (a *advice) best(ctx context.Context, s *adviseSettings, m *curve.Mini, w *work, p *traceProgress) (*alternative, error) {
+	replays, most := w.chances(m)
+	best := s.chooseSteady(a.Alternatives)
+	for ; most > 0 && !best.isCertain(); most-- {
+		estimates := make([]curve.Estimate, replays, replays+1)
 		var jobs []*traceJob
 		for i := range estimates {
 			jobs = append(jobs, jobOf(m, best.name(), best.Tiers[0].Size, func(ctx context.Context, tick func(int64)) (err error) {
@@ -133,54 +150,46 @@ func (a *advice) best(ctx context.Context, s *adviseSettings, m *curve.Mini, p *
 		if err := runJobs(ctx, jobs, p); err != nil {
 			return nil, err
 		}
-		middle, spread := middleOf(estimates)
-		best.take(middle, nil)
-		best.certain, best.unsteady = true, spread > steadySpread
+		best.settle(append(estimates, best.estimate()))
 		best.figure(s, a)
 		for _, r := range a.Rows {
 			if t := best.Tiers[0]; len(best.Tiers) == 1 && r.Policy == t.Policy && r.Size == t.Size {
 				r.HitRatio = best.HitRatio
 			}
 		}
-		best = s.choose(steady(a.Alternatives))
+		best = s.chooseSteady(a.Alternatives)
+	}
+	if best.isCertain() {
+		return best, nil
+	}
+	if known := slices.DeleteFunc(slices.Clone(a.Alternatives), func(c *alternative) bool { return !c.isCertain() }); len(known) > 0 {
+		best = s.chooseSteady(known)
 	}
 	return best, nil
 }
 
-// steady returns those whose replays are not far apart, or all where there are no such.
-func steady(all []*alternative) []*alternative {
-	some := slices.DeleteFunc(slices.Clone(all), func(c *alternative) bool { return c.unsteady })
-	if len(some) == 0 {
-		return all
+// chooseSteady returns the best of those whose replays are not far apart, or of all where
+// that would be far worse.
+func (s *adviseSettings) chooseSteady(all []*alternative) *alternative {
+	best := s.choose(all)
+	if !best.unsteady() {
+		return best
 	}
-	return some
-}
-
-// middleOf returns what is as far from the least as from the most of estimates of one thing,
-// and how far apart those are.
-func middleOf(estimates []curve.Estimate) (middle curve.Estimate, spread float64) {
-	mean := curve.Estimate{Tiers: make([]float64, len(estimates[0].Tiers))}
-	n := float64(len(estimates))
-	least, most := math.Inf(1), math.Inf(-1)
-	for _, e := range estimates {
-		least, most = min(least, e.HitRatio), max(most, e.HitRatio)
-		mean.HitRatio += e.HitRatio / n
-		for i, t := range e.Tiers {
-			mean.Tiers[i] += t / n
-		}
+	steady := slices.DeleteFunc(slices.Clone(all), (*alternative).unsteady)
+	if len(steady) == 0 {
+		return best
 	}
-	middle = curve.Estimate{HitRatio: (least + most) / 2, Tiers: mean.Tiers}
-	for i := range middle.Tiers {
-		middle.Tiers[i] *= middle.HitRatio / max(mean.HitRatio, 1e-9)
+	if other := s.choose(steady); other.HitRatio >= best.HitRatio-steadyWorth {
+		return other
 	}
-	return middle, most - least
+	return best
 }
 
 // jobOf returns a replay of the part, which tells its progress in requests of the whole.
 func jobOf(m *curve.Mini, policy string, size int64, run func(ctx context.Context, tick func(int64)) error) *traceJob {
 	job := &traceJob{row: traceRow{Policy: policy, Size: size, Unit: "entries"}}
 	job.run = func(ctx context.Context, _ *traceRow, tick func(int64)) error {
-		return run(ctx, func(n int64) { tick(int64(float64(n) / m.Share)) })
+		return run(ctx, func(n int64) { tick(n * m.Whole() / max(1, m.Requests())) })
 	}
 	return job
 }
@@ -224,30 +233,67 @@ func (a *advice) size(ctx context.Context, s *adviseSettings, rec *capture.Trace
 	return nil
 }
 
-// sizes returns those of the curve: the budget, or room for all keys where that is less,
-// halved again and again.
-func (a *advice) sizes(s *adviseSettings) []int64 {
+// work is what is replayed, told beforehand.
+type work struct {
+	most   float64 // the share of the requests that a part may have
+	chance int     // how often the part may be replayed again, of what draws by chance
+}
+
+// plan returns the sizes of the curve, and how great a part of the trace can be replayed at
+// all of them for a tenth of the work of full replays. There are fewer sizes where the
+// smallest store would have too few entries by it.
+func (a *advice) plan(s *adviseSettings) ([]int64, *work) {
 	// A quarter more, as the parts of a store do not fill alike.
 	top := min(a.Environment.Budget, a.Trace.Keys+a.Trace.Keys/4+1)
 	if top < a.Environment.Budget {
 		a.Trace.note("%s has room for %d entries, more than the %d keys need", s.Memory, a.Environment.Budget, a.Trace.Keys)
 	}
-	least := curve.Fine(a.Trace.Requests)
-	if a.Trace.Keys < 10*least { // no part of so few is fine
-		least = max(1, min(least, top/4))
+	for n := mostSizes; ; n-- {
+		sizes := halvings(top, n)
+		w := a.workOf(s, sizes)
+		enough := int64(math.Ceil(curve.LeastEntries / w.most))
+		switch {
+		case a.Trace.Requests <= curve.Few: // it is taken as a whole
+			enough = 1
+		case a.Trace.Keys < 10*enough: // no part of so few is fine
+			enough = max(1, min(enough, top/4))
+		}
+		if len(sizes) == 1 || sizes[0] >= enough {
+			return sizes, w
+		}
 	}
+}
+
+// halvings returns the size, its half, and so on, the smallest first, n of them or as many as
+// there are.
+func halvings(top int64, n int) []int64 {
 	sizes := []int64{top}
-	for n := top / 2; n >= least && len(sizes) < mostSizes; n /= 2 {
-		sizes = append(sizes, n)
+	for size := top / 2; size > 0 && len(sizes) < n; size /= 2 {
+		sizes = append(sizes, size)
 	}
 	slices.Reverse(sizes)
 	return sizes
 }
 
-// reduce takes a part of the keys, and a greater one if the first is too small for this
-// trace.
-func (a *advice) reduce(ctx context.Context, s *adviseSettings, rec *capture.Trace, sizes []int64) (*curve.Mini, error) {
-	o := curve.Options{Rate: s.Sample, Smallest: sizes[0], Seed: s.Seed}
+// workOf returns the work for the rows and alternatives of the sizes.
+func (a *advice) workOf(s *adviseSettings, sizes []int64) *work {
+	planned := &advice{Environment: a.Environment}
+	planned.alternatives(s, sizes)
+	full := len(planned.Rows) + planned.multiple()
+	passes := 1 + len(planned.jobs(s, nil, sizes)) // the first is that of the error
+	w := new(work)
+	if slices.ContainsFunc(planned.Alternatives, (*alternative).byChance) {
+		// Of few rows no part of the work is left for it.
+		w.chance = min(mostByChance, full/replaysOfPart/6) * replaysOfPart
+	}
+	w.most = min(curve.Tenth, curve.Tenth*float64(full)/float64(passes+w.chance))
+	return w
+}
+
+// reduce takes a part of the keys, and a greater one if the first is of few, and too small for
+// this trace.
+func (a *advice) reduce(ctx context.Context, s *adviseSettings, rec *capture.Trace, sizes []int64, w *work) (*curve.Mini, error) {
+	o := curve.Options{Rate: s.Sample, Most: w.most, Smallest: sizes[0], Seed: s.Seed}
 	for {
 		m, err := curve.Reduce(ctx, rec, o)
 		if err != nil {
@@ -258,12 +304,17 @@ func (a *advice) reduce(ctx context.Context, s *adviseSettings, rec *capture.Tra
 			m.Close()
 			return nil, err
 		}
-		if spread <= mostSpread || s.Sample > 0 {
-			a.Sample = adviceSample{Share: m.Share, Keys: m.Keys(), Requests: m.Requests(), Sampled: m.Sampled(), Spread: spread}
+		if spread <= mostSpread || s.Sample > 0 || m.Keys() >= enoughKeys {
+			a.Sample.Sampled, a.Sample.Share, a.Sample.Spread = m.Sampled(), m.Share, spread
+			a.Sample.Keys, a.Sample.Requests = m.Keys(), m.Requests()
 			return m, nil
 		}
-		o.Rate = 2 * m.Share
-		if m.Close(); o.Rate > 0.5 {
+		a.Sample.Replayed += m.Work()
+		a.Sample.greater = true
+		m.Close()
+		// The error goes with the root of the number of keys.
+		o.Rate = m.Share * min(4, max(1.5, 1.2*(spread/mostSpread)*(spread/mostSpread)))
+		if o.Rate > 0.5 {
 			o.Rate = 1
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -28,20 +29,26 @@ type adviceTier struct {
 type alternative struct {
 	Tiers       []adviceTier `json:"tiers"`
 	HitRatio    float64      `json:"hit_ratio"`
-	OriginLoads float64      `json:"origin_loads"` // a second
-	P99         float64      `json:"p99"`          // seconds
-	Mean        float64      `json:"mean"`         // seconds
-	Cost        float64      `json:"cost"`         // an hour
-	Memory      int64        `json:"memory"`       // bytes in this process
+	OriginLoads float64      `json:"origin_loads"`    // a second
+	P99         float64      `json:"p99"`             // seconds
+	Mean        float64      `json:"mean"`            // seconds
+	Cost        float64      `json:"cost"`            // an hour
+	Memory      int64        `json:"memory"`          // bytes in this process
+	Least       *float64     `json:"least_hit_ratio"` // of replays that draw by chance; nil: there were none, or one
+	Most        *float64     `json:"most_hit_ratio"`
 	done        bool
-	certain     bool // not by one replay that draws by chance
-	unsteady    bool // such replays are far apart
 }
 
 // byChance reports whether two replays may differ.
 func (c *alternative) byChance() bool {
 	return slices.ContainsFunc(c.Tiers, func(t adviceTier) bool { return slices.Contains([]string{"sieve", "tinylfu", "w-tinylfu"}, t.Policy) })
 }
+
+// isCertain reports whether it is not by one replay that draws by chance.
+func (c *alternative) isCertain() bool { return c.Least != nil || !c.byChance() }
+
+// unsteady reports whether replays that draw by chance are far apart.
+func (c *alternative) unsteady() bool { return c.Least != nil && *c.Most-*c.Least > steadySpread }
 
 // name is that of a combination in a table.
 func (c *alternative) name() string {
@@ -81,6 +88,51 @@ func (c *alternative) take(e curve.Estimate, err error) {
 	for i := range c.Tiers {
 		c.Tiers[i].HitRatio = e.Tiers[i]
 	}
+}
+
+// estimate returns what was taken over.
+func (c *alternative) estimate() curve.Estimate {
+	e := curve.Estimate{HitRatio: c.HitRatio}
+	for _, t := range c.Tiers {
+		e.Tiers = append(e.Tiers, t.HitRatio)
+	}
+	return e
+}
+
+// typical is the share of replays that are looked at of what is not steady: a few that are far
+// off are no reason to expect something that most are far from.
+const typical = 0.98
+
+// settle takes over what is as far from the least as from the most of estimates that are by
+// chance: what is promised is then as near as can be to whichever of them comes true. Where
+// they are far apart, it is the middle of the narrowest range that nearly all are in.
+func (c *alternative) settle(estimates []curve.Estimate) {
+	slices.SortFunc(estimates, func(x, y curve.Estimate) int { return cmp.Compare(x.HitRatio, y.HitRatio) })
+	c.Least, c.Most = &estimates[0].HitRatio, &estimates[len(estimates)-1].HitRatio
+	narrowest, n := estimates, len(estimates)
+	if c.unsteady() {
+		n = int(math.Ceil(typical * float64(n)))
+		width := func(of []curve.Estimate) float64 { return of[n-1].HitRatio - of[0].HitRatio }
+		narrowest = estimates[:n]
+		for i := range len(estimates) - n + 1 {
+			if of := estimates[i : i+n]; width(of) < width(narrowest) {
+				narrowest = of
+			}
+		}
+	}
+	sum := 0.0
+	tiers := make([]float64, len(c.Tiers))
+	for _, e := range narrowest {
+		sum += e.HitRatio
+		for i, t := range e.Tiers {
+			tiers[i] += t
+		}
+	}
+	middle := (narrowest[0].HitRatio + narrowest[n-1].HitRatio) / 2
+	for i := range tiers { // of the mean, to add up to the middle
+		tiers[i] *= middle / max(sum, 1e-9)
+	}
+	c.take(curve.Estimate{HitRatio: middle, Tiers: tiers}, nil)
 }
 
 // isRemote reports whether a tier is.

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/terracecache/terrace/bench/internal/curve"
 )
 
 // advice is all that was found.
@@ -52,11 +54,27 @@ type adviceSample struct {
 	Share     float64  `json:"share"` // of the keys
 	Keys      int64    `json:"keys"`
 	Requests  int64    `json:"requests"`
-	Spread    float64  `json:"estimated_error"` // by two halves of the part
-	Replayed  int64    `json:"replayed"`        // requests, of all rows
+	Spread    float64  `json:"estimated_error"` // standard error, by quarters of the part
+	Replayed  int64    `json:"replayed"`        // requests, of all rows, and of what was replayed again
 	Full      int64    `json:"full"`            // requests that full replays would take
+	Over      string   `json:"over"`            // why that is more than a tenth; empty: it is not, or the trace is short
 	MeanError *float64 `json:"mean_error"`      // against full replays; nil: none were made
 	MaxError  *float64 `json:"max_error"`
+
+	greater bool // than the first part that was taken
+}
+
+// tell says why more than a tenth of the work was done.
+func (s *adviceSample) tell(of *adviseSettings, requests int64) {
+	switch {
+	case requests <= curve.Few || float64(s.Replayed) <= curve.Tenth*float64(s.Full):
+	case of.Sample > 0:
+		s.Over = "--sample says how many keys"
+	case s.greater:
+		s.Over = fmt.Sprintf("with fewer keys the error would be about more than %.0f point", 100*mostSpread)
+	default:
+		s.Over = fmt.Sprintf("with fewer keys the smallest store would have fewer than %d entries", curve.LeastEntries)
+	}
 }
 
 // compare takes over how far rows are off full replays.
@@ -151,7 +169,10 @@ func (s *adviceSample) write(b *strings.Builder) {
 	} else {
 		fmt.Fprintf(b, "replayed  %.1f %% of the keys, %d requests in all rows together: %.1f %% of the %d of full replays\n",
 			100*s.Share, s.Replayed, 100*ratio64(s.Replayed, s.Full), s.Full)
-		fmt.Fprintf(b, "error     about %.2f points of hit ratio, by how much two halves of these keys differ\n", 100*s.Spread)
+		fmt.Fprintf(b, "error     about %.2f points of hit ratio, by how much four parts of these keys differ\n", 100*s.Spread)
+	}
+	if s.Over != "" {
+		fmt.Fprintf(b, "! that is more than a tenth of the work: %s\n", s.Over)
 	}
 	if s.MeanError != nil {
 		fmt.Fprintf(b, "          %.2f points in the mean and %.2f at most, by full replays of the curve\n", 100**s.MeanError, 100**s.MaxError)
@@ -261,6 +282,9 @@ func (a *advice) writeAlternatives(b *strings.Builder, s *adviseSettings) {
 
 func (r *recommendation) write(b *strings.Builder) {
 	fmt.Fprintf(b, "advice    %s: %s %% hits, p99 %s, mean %s, %.1f loads/s\n", r.argument(), hundredth(&r.HitRatio), short(r.P99), short(r.Mean), r.OriginLoads)
+	if r.Least != nil && *r.Most-*r.Least >= 0.001 {
+		fmt.Fprintf(b, "          it draws by chance: replays have %s to %s %%\n", hundredth(r.Least), hundredth(r.Most))
+	}
 	if r.FullHitRatio != nil {
 		fmt.Fprintf(b, "          a full replay has %s %% hits: %+.2f points\n", hundredth(r.FullHitRatio), 100*(*r.FullHitRatio-r.HitRatio))
 	}

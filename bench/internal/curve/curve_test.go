@@ -125,19 +125,26 @@ func TestPartIsLikeTheWhole(t *testing.T) {
 	}
 }
 
-// TestRate: short traces and few keys are taken as a whole, and long ones in part.
+// TestRate: of many keys a part is taken, a greater one where the popular keys are left out or
+// the smallest store is small.
 func TestRate(t *testing.T) {
 	for _, test := range []struct {
-		requests, keys, smallest int64
-		want                     float64
+		keys int64
+		cold float64
+		o    Options
+		want float64
 	}{
-		{100_000, 50_000, 1000, 1},
-		{505_500, 1011, 500, 0.4},
-		{505_500, 1011, 300, 1},
-		{4_000_000, 600_000, 2000, 0.1},
-		{1 << 32, 1 << 26, 1 << 20, 1.0 / 1024},
+		{1011, 1, Options{Smallest: 500}, 0.4},
+		{1011, 1, Options{Smallest: 100}, 1},
+		{600_000, 1, Options{Smallest: 2000}, 0.1},
+		{600_000, 1, Options{Smallest: 4000}, 0.1},
+		{600_000, 1, Options{Smallest: 4000, Most: 0.06}, 0.06},
+		{600_000, 0.75, Options{Smallest: 4000, Most: 0.06}, 0.08},
+		{600_000, 0.01, Options{Smallest: 4000, Most: 0.06}, enoughKeys / 600_000.0},
+		{1 << 26, 1, Options{Smallest: 1 << 20}, 1.0 / 1024},
+		{1 << 26, 1, Options{Smallest: 1 << 20, Rate: 0.3}, 0.3},
 	} {
-		if got := (Options{Smallest: test.smallest}).rate(test.requests, test.keys); got != test.want {
+		if got := test.o.rate(test.keys, test.cold); math.Abs(got-test.want) > 1e-12 {
 			t.Errorf("%+v: got %v", test, got)
 		}
 	}

@@ -24,126 +24,154 @@ import (
 type Options struct {
 	// Rate is the share of keys to take; zero: what the trace and the sizes ask for.
 	Rate float64
+	// Most is the share of the requests that the part may have, unless the smallest store
+	// would have too few entries by it; zero: a tenth.
+	Most float64
 	// Smallest is the least size that is going to be asked for, in entries.
 	Smallest int64
 	Seed     uint64 // of the choice of keys
 }
 
 const (
-	// fewRequests are replayed in no time: a trace of so many is taken as a whole.
-	fewRequests = 250_000
-	// most is the share of a longer trace.
-	most = 0.1
+	// Few requests are replayed in no time: a trace of so many is taken as a whole.
+	Few = 250_000
+	// Tenth is the share of a longer trace that may be replayed.
+	Tenth = 0.1
 	// enoughKeys are as many as are needed, whatever the length: the error goes with
 	// the root of their number.
 	enoughKeys = 1 << 16
-	// spared is the least share that a part leaves out: less saves nothing, and errs.
+	// spared is the least share of requests that a part leaves out: less saves nothing, and errs.
 	spared = 0.5
-	// leastEntries is what the smallest store has to hold: evictions with parts, such
+	// LeastEntries is what the smallest store has to hold: evictions with parts, such
 	// as the window of W-TinyLFU, are not themselves in fewer.
-	leastEntries = 200
+	LeastEntries = 200
 )
 
-// Fine returns the least size that a tenth of the keys, or fewer, are enough for.
-func Fine(requests int64) int64 {
-	if requests <= fewRequests {
-		return 1
-	}
-	return leastEntries / most
-}
-
-// rate returns the share of the keys that is needed.
-func (o Options) rate(requests, keys int64) float64 {
+// rate returns the share of the keys that is needed where those that are not hot have the
+// given share of the requests.
+func (o Options) rate(keys int64, cold float64) float64 {
 	if o.Rate > 0 {
 		return min(o.Rate, 1)
 	}
-	if requests <= fewRequests {
-		return 1
+	most := o.Most
+	if most == 0 {
+		most = Tenth
 	}
-	r := min(most, enoughKeys/float64(keys))
-	r = max(r, leastEntries/float64(max(1, o.Smallest)))
-	if r > 1-spared {
-		return 1
-	}
-	return r
+	r := min(most/max(cold, most), enoughKeys/float64(max(1, keys)))
+	return max(r, o.least())
+}
+
+// least returns the share of keys with which the smallest store has enough entries.
+func (o Options) least() float64 {
+	return min(1, LeastEntries/float64(max(1, o.Smallest)))
 }
 
 // Mini is a trace, or a part of its keys. Its methods may be called concurrently.
 type Mini struct {
 	// Share is how many of the trace's keys are in it; 1: all, and nothing is estimated.
+	// Keys so popular that any store has them are in no part.
 	Share float64
-	seed  uint64
+	rate  float64
 	whole *capture.Trace
 	part  *capture.Trace // the same as whole where it is that
+	of    *population    // nil: the whole
 	wants float64        // requests that there would be of the share
-	work  atomic.Int64
+	work  *atomic.Int64
 }
 
 // Reduce chooses a part of the keys of a recording, which is linked, and not closed
 // before the part is.
 func Reduce(ctx context.Context, rec *capture.Trace, o Options) (*Mini, error) {
-	m := &Mini{Share: 1, seed: o.Seed, whole: rec, part: rec, wants: float64(rec.Counts().Requests)}
-	rate := o.rate(rec.Counts().Requests, rec.Distinct())
-	if rate == 1 {
-		return m, nil
+	requests := rec.Counts().Requests
+	whole := &Mini{Share: 1, whole: rec, part: rec, of: new(population), wants: float64(requests), work: new(atomic.Int64)}
+	if o.Rate >= 1 || o.Rate == 0 && requests <= Few {
+		return whole, nil
 	}
-	part, err := rec.Sample(ctx, capture.Part{To: rate, Seed: o.Seed})
+	of, err := survey(ctx, rec, o.Smallest, o.Seed)
 	if err != nil {
 		return nil, err
 	}
-	if err := m.take(ctx, part); err != nil {
-		part.Close()
-		return nil, err
+	cold := 1 - float64(of.hotRequests)/float64(max(1, requests))
+	rate := o.rate(rec.Distinct()-int64(len(of.hot)), cold)
+	for {
+		if o.Rate == 0 && rate*cold > 1-spared {
+			return whole, nil
+		}
+		part, err := of.part(ctx, rec, 0, rate)
+		if err != nil {
+			return nil, err
+		}
+		// By chance it may have more requests than a part of so many keys should.
+		if has := float64(part.Counts().Requests) / float64(requests); o.Rate == 0 && o.Most > 0 && has > o.Most && rate > o.least() {
+			part.Close()
+			rate = max(0.98*rate*o.Most/has, o.least())
+			continue
+		}
+		m := &Mini{whole: rec, rate: rate, of: of, work: new(atomic.Int64)}
+		if err := m.take(part); err != nil {
+			part.Close()
+			return nil, err
+		}
+		return m, nil
 	}
-	return m, nil
 }
 
 // take makes a part of the whole what is replayed.
-func (m *Mini) take(ctx context.Context, part *capture.Trace) error {
-	if err := part.Link(ctx, nothing); err != nil {
-		return err
-	}
+func (m *Mini) take(part *capture.Trace) error {
 	if part.Distinct() == 0 {
 		return errors.New("no key of the trace is in the sample: take a greater part of them")
 	}
 	m.part = part
 	// Not the rate: by chance there are a few keys more or less, and a cache of all keys
 	// has to be one here too.
-	m.Share = float64(part.Distinct()) / float64(m.whole.Distinct())
-	m.wants = float64(m.whole.Counts().Requests) * m.Share
+	m.Share = float64(part.Distinct()) / float64(m.whole.Distinct()-int64(len(m.of.hot)))
+	m.wants = float64(m.whole.Counts().Requests-m.of.hotRequests) * m.Share
 	return nil
 }
 
 func nothing(int64) {}
 
-// Spread estimates how far off the estimates are, in shares of 1: it takes each half of
-// the part for itself, and compares what an LRU of the given sizes does in them, of whose
-// difference the half is about the standard error of both together. Zero: there is
-// nothing to be off.
+// groups are what [Mini.Spread] splits a part into.
+const groups = 4
+
+// Spread estimates the standard error of the estimates, in shares of 1: it takes each quarter of
+// the part for itself, and compares what an LRU of the given sizes does in them. It is that of the size where it is
+// greatest. Zero: there is nothing to be off; one: there are too few keys to tell.
 func (m *Mini) Spread(ctx context.Context, sizes []int64) (float64, error) {
 	if !m.Sampled() {
 		return 0, nil
 	}
-	var halves [2]func(int64) Estimate
-	for i := range halves {
-		// By another seed, as hashes of the part's keys are all in its beginning.
-		half, err := m.part.Sample(ctx, capture.Part{From: float64(i) / 2, To: float64(i+1) / 2, Seed: ^m.seed})
+	var of []func(int64) Estimate
+	for i := range groups {
+		part, err := m.of.part(ctx, m.part, m.rate*float64(i)/groups, m.rate*float64(i+1)/groups)
 		if err != nil {
 			return 0, err
 		}
-		defer half.Close()
-		h := &Mini{whole: m.whole}
-		if err := h.take(ctx, half); err != nil {
+		defer part.Close()
+		if part.Distinct() == 0 {
+			return 1, nil
+		}
+		g := &Mini{whole: m.whole, of: m.of, work: m.work}
+		if err := g.take(part); err != nil {
 			return 0, err
 		}
-		if halves[i], err = h.LRU(ctx, nothing); err != nil {
+		lru, err := g.LRU(ctx, nothing)
+		if err != nil {
 			return 0, err
 		}
-		m.work.Add(h.Work())
+		of = append(of, lru)
 	}
 	most := 0.0
 	for _, size := range sizes {
-		most = max(most, math.Abs(halves[0](size).HitRatio-halves[1](size).HitRatio)/2)
+		mean, squares := 0.0, 0.0
+		for _, lru := range of {
+			mean += lru(size).HitRatio / groups
+		}
+		for _, lru := range of {
+			off := lru(size).HitRatio - mean
+			squares += off * off
+		}
+		most = max(most, math.Sqrt(squares/(groups-1)/groups))
 	}
 	return most, nil
 }
@@ -161,6 +189,9 @@ func (m *Mini) Sampled() bool { return m.part != m.whole }
 // Requests returns how many requests it has.
 func (m *Mini) Requests() int64 { return m.part.Counts().Requests }
 
+// Whole returns how many the whole trace has.
+func (m *Mini) Whole() int64 { return m.whole.Counts().Requests }
+
 // Keys returns how many keys it has.
 func (m *Mini) Keys() int64 { return m.part.Distinct() }
 
@@ -175,13 +206,14 @@ type Estimate struct {
 
 // scale returns the size in the part that stands for one in the whole.
 func (m *Mini) scale(size int64) int64 {
-	return max(1, int64(math.Round(float64(size)*m.Share)))
+	return max(1, int64(math.Round(float64(size-int64(len(m.of.hot)))*m.Share)))
 }
 
-// ratio returns the share of requests that are hits.
+// ratio returns the share of requests that are hits: those of hot keys, and of the part's.
 func (m *Mini) ratio(hits int64) float64 {
 	missing := m.wants - float64(m.part.Counts().Requests)
-	return min(max((float64(hits)+missing)/m.wants, 0), 1)
+	cold := min(max(float64(hits)+missing, 0), m.wants) / m.Share
+	return (float64(m.of.hotHits) + cold) / float64(m.whole.Counts().Requests)
 }
 
 // LRU returns what an LRU does, of any size. tick is told how many requests are done, as
@@ -211,9 +243,10 @@ func (m *Mini) Replay(ctx context.Context, tiers []replay.Tier, tick func(int64)
 	}
 	m.work.Add(result.Requests)
 	e := Estimate{HitRatio: m.ratio(result.Hits)}
-	left := e.HitRatio - float64(result.Hits)/m.wants // what is made up for, in the first tier
+	all := m.Share * float64(m.whole.Counts().Requests)
+	left := e.HitRatio - float64(result.Hits)/all // what is made up for, in the first tier
 	for _, t := range result.Tiers {
-		share := float64(t.Hits)/m.wants + left
+		share := float64(t.Hits)/all + left
 		left = min(share, 0)
 		e.Tiers = append(e.Tiers, max(share, 0))
 	}
