@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -19,11 +21,14 @@ type recommendation struct {
 }
 
 func newRecommendation(s *adviseSettings, a *advice, best *alternative) *recommendation {
-	r := &recommendation{alternative: *best, Refresh: s.refresh(), Why: s.why(best)}
+	r := &recommendation{alternative: *best, Refresh: s.refresh(), Why: s.why(best) + s.whyNotMean(best, a.Alternatives)}
 	for _, c := range a.Alternatives {
 		if c.unsteady() && c != best {
 			r.Why += fmt.Sprintf("; replays of %s differ by over %.1f points, so that nothing is promised of it", c.argument(), 100*steadySpread)
 		}
+	}
+	if !slices.ContainsFunc(a.Alternatives, func(c *alternative) bool { return c.HitRatio >= useless }) {
+		r.Why += "; next to no request is a hit in any of them: a cache is of no use to these requests"
 	}
 	if best.unsteady() {
 		r.Why += fmt.Sprintf("; but no promise: its replays differ by over %.1f points, and those that are steadier have over %.0f points fewer hits", 100*steadySpread, 100*steadyWorth)
@@ -63,6 +68,27 @@ func (s *adviseSettings) why(c *alternative) string {
 	}
 }
 
+// useless is the hit ratio below which a cache is of no use.
+const useless = 0.001
+
+// muchFaster is by how much less the mean of another has to be for it to be told.
+const muchFaster = 0.1
+
+// whyNotMean tells of another whose mean is far less, where the goal is the 99th percentile:
+// a remote tier, for one, spares most of those that it cannot answer nothing, and each of
+// them waits for it too.
+func (s *adviseSettings) whyNotMean(best *alternative, all []*alternative) string {
+	if s.Goal != goalP99 {
+		return ""
+	}
+	fastest := slices.MinFunc(all, func(x, y *alternative) int { return cmp.Compare(x.Mean, y.Mean) })
+	if fastest.Mean > (1-muchFaster)*best.Mean {
+		return ""
+	}
+	return fmt.Sprintf("; the mean would be %s in place of %s with %s, whose 99th percentile is %s: the goal is the latter, see --goal",
+		short(fastest.Mean), short(best.Mean), fastest.argument(), short(fastest.P99))
+}
+
 // backends are those of the evictions.
 var backends = map[string]string{
 	"lru": "lru", "2q": "lru", "arc": "lru", "sieve": "sieve", "tinylfu": "ristretto", "w-tinylfu": "otter",
@@ -91,6 +117,9 @@ func (r *recommendation) document(s *adviseSettings, a *advice) string {
 		fmt.Fprintf(&b, " (%s)", strings.Join(parts, ", "))
 	}
 	fmt.Fprintf(&b, ", as long as entries live.\n")
+	if r.varies() {
+		fmt.Fprintf(&b, "# It draws by chance: replays had %s to %s %%.\n", hundredth(r.Least), hundredth(r.Most))
+	}
 	if r.Replay != "" {
 		fmt.Fprintf(&b, "# To see it: %s\n", oneLine(r.Replay))
 	}

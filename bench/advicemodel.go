@@ -50,6 +50,9 @@ func (c *alternative) isCertain() bool { return c.Least != nil || !c.byChance() 
 // unsteady reports whether replays that draw by chance are far apart.
 func (c *alternative) unsteady() bool { return c.Least != nil && *c.Most-*c.Least > steadySpread }
 
+// varies reports whether replays that draw by chance differ by more than is nothing.
+func (c *alternative) varies() bool { return c.Least != nil && *c.Most-*c.Least >= 0.001 }
+
 // name is that of a combination in a table.
 func (c *alternative) name() string {
 	names := make([]string, len(c.Tiers))

@@ -6,10 +6,13 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/terracecache/terrace/bench/internal/curve"
+	"github.com/terracecache/terrace/bench/internal/replay"
 	"github.com/terracecache/terrace/tier/storetest/servers"
 )
 
@@ -73,7 +76,7 @@ func TestAdviseKeepsItsPromise(t *testing.T) {
 	}{
 		{"lirs/multi1.trace.gz", []string{"--memory", "1MiB", "--policies", "lru,2q,w-tinylfu"}},
 		{"lirs/cs.trace.gz", []string{"--memory", "1MiB", "--goal", "origin", "--policies", "arc,sieve"}},
-		{"lirs/multi1.trace.gz", []string{"--memory", "1MiB", "--remote-latency", "500us", "--max-stale", "10s", "--policies", "lru,sieve"}},
+		{"lirs/cpp.trace.gz", []string{"--memory", "1MiB", "--remote-latency", "500us", "--max-stale", "10s", "--policies", "lru,sieve"}},
 	} {
 		file, document := filepath.Join(root, test.name), filepath.Join(t.TempDir(), "a.yaml")
 		a := advised(t, append(test.args, "--config", document, file)...)
@@ -81,18 +84,19 @@ func TestAdviseKeepsItsPromise(t *testing.T) {
 	}
 }
 
-// A longer trace is sampled, and the promise holds all the same.
+// A longer trace is sampled, a tenth of the work is not passed, and the promise holds all the
+// same.
 func TestAdviseSamples(t *testing.T) {
 	var b strings.Builder
 	state := uint64(1)
-	for range 260_000 { // a popularity that falls with the rank, over 40,000 keys
+	for range 260_000 { // a popularity that falls with the rank, over 80,000 keys
 		state = state*6364136223846793005 + 1442695040888963407
 		u := float64(state>>11) / (1 << 53)
-		fmt.Fprintf(&b, "k%d\n", int(math.Pow(40_000, u)))
+		fmt.Fprintf(&b, "k%d\n", int(math.Pow(80_000, u)))
 	}
 	file, document := traceFile(t, "long.txt", b.String()), filepath.Join(t.TempDir(), "a.yaml")
-	a := advised(t, "--policies", "lru,sieve", "--goal", "origin", "--memory", "16MiB", "--sample", "0.2", "--verify", "--config", document, file)
-	if !a.Sample.Sampled || a.Sample.Replayed*3 > a.Sample.Full {
+	a := advised(t, "--policies", "lru,sieve", "--goal", "origin", "--memory", "16MiB", "--verify", "--config", document, file)
+	if !a.Sample.Sampled || a.Sample.Replayed*10 > a.Sample.Full || a.Sample.Over != "" {
 		t.Errorf("sample: %+v", a.Sample)
 	}
 	if a.Advice.FullHitRatio == nil {
@@ -104,6 +108,80 @@ func TestAdviseSamples(t *testing.T) {
 		}
 	}
 	holds(t, a, document, file)
+}
+
+// TestWorkIsPlanned: whatever is compared, a part of the planned share is replayed no more often than a
+// tenth of the work of full replays allows, and no smaller part is planned than has to be.
+func TestWorkIsPlanned(t *testing.T) {
+	for n := range len(replay.Policies) {
+		for _, remote := range []time.Duration{0, time.Millisecond} {
+			for _, budget := range []int64{100, 3000, 50_000, 1 << 40} {
+				s := &adviseSettings{Goal: goalP99, Policies: replay.Policies[n:], RemoteLatency: remote}
+				a := &advice{Environment: adviceEnvironment{Budget: budget, RemoteEntries: 1000}, Trace: traceOfRows{Keys: 1_000_000, Requests: 10_000_000}}
+				sizes, w := a.plan(s)
+				a.alternatives(s, sizes)
+				passes := 1 + len(a.jobs(s, nil, sizes)) + w.chance
+				share := w.most * float64(passes) / float64(len(a.Rows)+a.multiple())
+				if share > 0.1+1e-9 || share < 0.05 {
+					t.Errorf("%v, remote %v, %d entries: %.3f of the work is planned, %+v", s.Policies, remote, budget, share, w)
+				}
+				if len(sizes) > 1 && float64(sizes[0])*w.most < 200 {
+					t.Errorf("%v, %d entries: a part of %.4f is planned for a store of %d", s.Policies, budget, w.most, sizes[0])
+				}
+			}
+		}
+	}
+}
+
+// estimates returns those of hit ratios, half in each of two tiers.
+func estimates(hits ...float64) (all []curve.Estimate) {
+	for _, h := range hits {
+		all = append(all, curve.Estimate{HitRatio: h, Tiers: []float64{h / 2, h / 2}})
+	}
+	return all
+}
+
+// TestChanceIsTold: of replays that are near each other the middle is promised, of others what
+// is near most of them, and those are given up for something steady, unless it is far worse.
+func TestChanceIsTold(t *testing.T) {
+	two := []adviceTier{{Name: "l1", Policy: "lru"}, {Name: "l2", Policy: "sieve"}}
+	near := &alternative{Tiers: slices.Clone(two)}
+	near.settle(estimates(0.53, 0.50, 0.53, 0.53))
+	if near.unsteady() || !near.isCertain() || math.Abs(near.HitRatio-0.515) > 1e-9 || math.Abs(near.Tiers[1].HitRatio-0.2575) > 1e-9 {
+		t.Errorf("near each other: %+v, want the middle", near)
+	}
+	hits := slices.Repeat([]float64{0.56, 0.55}, 50)
+	hits[7] = 0.4
+	far := &alternative{Tiers: slices.Clone(two)}
+	far.settle(estimates(hits...))
+	if !far.unsteady() || math.Abs(far.HitRatio-0.555) > 1e-9 || *far.Least != 0.4 || *far.Most != 0.56 {
+		t.Errorf("one far off: %+v, want the middle of the others", far)
+	}
+	s := &adviseSettings{Goal: goalOrigin}
+	if got := s.chooseSteady([]*alternative{far, near}); got != near {
+		t.Errorf("got %+v, want the steady one", got)
+	}
+	useless := &alternative{Tiers: two[:1], HitRatio: 0.1}
+	if got := s.chooseSteady([]*alternative{far, useless}); got != far {
+		t.Errorf("got %+v, want what has hits", got)
+	}
+	r := newRecommendation(s, &advice{Alternatives: []*alternative{far, useless}}, far)
+	if !strings.Contains(r.Why, "no promise") || !strings.Contains(r.Config, "40.00 to 56.00 %") {
+		t.Errorf("it is not told:\n%s\n%s", r.Why, r.Config)
+	}
+}
+
+// TestMeanIsTold: a remote tier that the 99th percentile speaks against is named where the mean would be
+// far less with it.
+func TestMeanIsTold(t *testing.T) {
+	args := []string{"--memory", "1MiB", "--zipf", "0.7", "--keys", "20000", "--requests", "30000", "--policies", "lru", "--remote-latency", "800us"}
+	a := advised(t, args...)
+	if len(a.Advice.Tiers) != 1 || !strings.Contains(a.Advice.Why, "the mean would be") || !strings.Contains(a.Advice.Why, "l3:") {
+		t.Errorf("%s because %s", a.Advice.argument(), a.Advice.Why)
+	}
+	if a = advised(t, append(args, "--goal", "origin")...); len(a.Advice.Tiers) != 2 && !strings.HasPrefix(a.Advice.argument(), "l3") {
+		t.Errorf("goal origin: %s, want the remote tier", a.Advice.argument())
+	}
 }
 
 // What a remote tier takes is measured, and requests can be described.

@@ -125,6 +125,76 @@ func TestPartIsLikeTheWhole(t *testing.T) {
 	}
 }
 
+// zipf draws requests of keys whose popularity falls with their rank.
+func zipf(t testing.TB, skew float64, keys, n int) *capture.Trace {
+	t.Helper()
+	draw := rand.NewZipf(rand.New(rand.NewPCG(1, 3)), skew, 1, uint64(keys-1))
+	rec, err := capture.Generate(t.Context(), t.TempDir(), trace.Fields{}, func(q *trace.Request) bool {
+		q.Key = draw.Uint64()
+		n--
+		return n >= 0
+	})
+	return linked(t, rec, err)
+}
+
+// TestPopularKeysStandForThemselves: however popular a few keys are, a part has no more
+// requests than it may, whichever keys are in it, and is like the whole.
+func TestPopularKeysStandForThemselves(t *testing.T) {
+	rec := zipf(t, 1.1, 200_000, 300_000)
+	d, err := MeasureDistances(t.Context(), rec, nothing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sizes := []int64{2500, 5000, 10_000}
+	for seed := range uint64(6) {
+		m, err := Reduce(t.Context(), rec, Options{Most: 0.08, Smallest: sizes[0], Seed: seed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		if got := float64(m.Requests()) / float64(m.Whole()); !m.Sampled() || got > 0.08 || got < 0.06 {
+			t.Errorf("seed %d: the part has %.3f of the requests", seed, got)
+		}
+		lru, err := m.LRU(t.Context(), nothing)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, size := range sizes {
+			want := float64(d.Hits(size)) / float64(m.Whole())
+			if got := lru(size); math.Abs(got.HitRatio-want) > 0.01 || got.HitRatio != got.Tiers[0] {
+				t.Errorf("seed %d: an LRU of %d has %.4f, want %.4f", seed, size, got.HitRatio, want)
+			}
+			if e, err := m.Replay(t.Context(), []replay.Tier{{Policy: "lru", Size: size}}, nothing); err != nil || e.HitRatio != lru(size).HitRatio {
+				t.Errorf("seed %d: a replay of %d has %.4f, %v, and its distances %.4f", seed, size, e.HitRatio, err, lru(size).HitRatio)
+			}
+		}
+	}
+}
+
+// TestHotKeysAreDeleted: what becomes of keys that are in no part is known, deletions too.
+func TestHotKeysAreDeleted(t *testing.T) {
+	i := 0
+	rec, err := capture.Generate(t.Context(), t.TempDir(), trace.Fields{Ops: true}, func(q *trace.Request) bool {
+		switch i++; i % 4 {
+		case 1:
+			q.Op = trace.Delete
+		case 3:
+			q.Key = uint64(i)
+		}
+		return i <= 40_000
+	})
+	linked(t, rec, err)
+	m, err := Reduce(t.Context(), rec, Options{Rate: 0.1, Smallest: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	e, err := m.Replay(t.Context(), []replay.Tier{{Policy: "lru", Size: 1000}}, nothing)
+	if err != nil || math.Abs(e.HitRatio-0.25) > 1e-3 {
+		t.Errorf("every fourth request is a hit: got %.4f, %v", e.HitRatio, err)
+	}
+}
+
 // TestRate: of many keys a part is taken, a greater one where the popular keys are left out or
 // the smallest store is small.
 func TestRate(t *testing.T) {
