@@ -44,7 +44,7 @@ const (
 	spared = 0.5
 	// LeastEntries is what the smallest store has to hold: evictions with parts, such
 	// as the window of W-TinyLFU, are not themselves in fewer.
-	LeastEntries = 200
+	LeastEntries = 100
 )
 
 // rate returns the share of the keys that is needed where those that are not hot have the
