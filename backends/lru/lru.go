@@ -1,8 +1,10 @@
 // Package lru is a tier in this process's memory, bounded by the number of entries:
 // golang-lru's LRU, 2Q or ARC, sharded so that cores do not wait for one lock.
 //
-// What it gives back it has neither copied nor checked for age: reads do not look at
-// the clock. An entry whose life is over stays until something evicts or replaces
+// A hit of an LRU takes no lock as long as its entry is near the front of its shard, or
+// the shard has room; a 2Q and an ARC lock their shard for each.
+//
+// What it gives back it has not checked for age: reads do not look at the clock. An entry whose life is over stays until something evicts or replaces
 // it.
 package lru
 
@@ -10,7 +12,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"math/bits"
 	"runtime"
 	"sync"
 	"time"
@@ -28,8 +29,9 @@ type Options struct {
 	Eviction Eviction
 
 	// Shards is how many parts, each with its own lock and its share of Capacity,
-	// the entries are spread over by hash. Each part evicts on its own, so that only
-	// 1 gives the exact order. Zero: a few for each core where Capacity allows.
+	// the entries are spread over by hash. Each part evicts on its own, and an LRU with
+	// several leaves what is near the front of its part where it is, so that only 1
+	// gives the exact order. Zero: a few for each core where Capacity allows.
 	Shards int
 }
 
@@ -68,7 +70,7 @@ func (o Options) shards() int {
 // Store is an in-memory [tier.Store] bounded by the number of entries. Besides, it
 // can be cleared and measured, and with [LRU] resized.
 type Store[K comparable, V any] struct {
-	shards   []*shard[K, V] // at least one
+	shards   []shard[K, V] // at least one
 	keys     tier.Hasher[K]
 	eviction Eviction
 	invalid  error
@@ -93,12 +95,17 @@ func NewWith[K comparable, V any](o Options) *Store[K, V] {
 		invalid:  o.Validate(),
 	}
 	if s.invalid != nil {
-		s.shards = []*shard[K, V]{{}}
+		s.shards = []shard[K, V]{&recent[K, V]{}} // closed
 		return s
 	}
-	s.shards = make([]*shard[K, V], o.shards())
+	s.shards = make([]shard[K, V], o.shards())
 	for i := range s.shards {
-		s.shards[i] = newShard[K, V](o.Eviction, s.share(o.Capacity, i))
+		capacity := s.share(o.Capacity, i)
+		if o.Eviction == LRU {
+			s.shards[i] = newRecent[K, V](capacity, len(s.shards) == 1)
+		} else {
+			s.shards[i] = newLocked[K, V](o.Eviction, capacity)
+		}
 	}
 	return s
 }
@@ -126,7 +133,8 @@ func (s *Store[K, V]) Get(_ context.Context, key K) (*tier.Entry[V], error) {
 	if !s.keys.Comparable(key) {
 		return nil, tier.ErrBadKey
 	}
-	entry, open := s.shard(key).get(key)
+	hash := s.keys.Hash(key)
+	entry, open := s.shard(hash).get(hash, key)
 	if !open {
 		return nil, s.closed()
 	}
@@ -143,7 +151,8 @@ func (s *Store[K, V]) Set(ctx context.Context, key K, entry *tier.Entry[V], ttl 
 		return tier.ErrBadKey
 	}
 	entry = entry.Capped(s.expiry.Until(entry.UsableUntil(), ttl))
-	if !s.shard(key).set(key, entry) {
+	hash := s.keys.Hash(key)
+	if !s.shard(hash).set(hash, key, entry) {
 		return s.closed()
 	}
 	return nil
@@ -154,7 +163,8 @@ func (s *Store[K, V]) Delete(_ context.Context, key K) error {
 	if !s.keys.Comparable(key) {
 		return tier.ErrBadKey
 	}
-	if !s.shard(key).remove(key) {
+	hash := s.keys.Hash(key)
+	if !s.shard(hash).remove(hash, key) {
 		return s.closed()
 	}
 	return nil
@@ -205,7 +215,7 @@ func (s *Store[K, V]) Resize(capacity int64) error {
 	s.resizing.Lock()
 	defer s.resizing.Unlock()
 	for i, shard := range s.shards {
-		if !shard.resize(s.share(most, i)) {
+		if !shard.(*recent[K, V]).resize(s.share(most, i)) {
 			return s.closed()
 		}
 	}
@@ -228,12 +238,8 @@ func (s *Store[K, V]) closed() error {
 	return tier.ErrClosed
 }
 
-func (s *Store[K, V]) shard(key K) *shard[K, V] {
-	if len(s.shards) == 1 {
-		return s.shards[0]
-	}
-	// The high half of hash × n is spread over [0,n) as evenly as the hash is over
-	// its range, for any n and without a division.
-	i, _ := bits.Mul64(s.keys.Hash(key), uint64(len(s.shards)))
-	return s.shards[i]
+func (s *Store[K, V]) shard(hash uint64) shard[K, V] {
+	// Bits that the index does not use, times n, are spread over [0,n) as evenly as over
+	// their range, for any n and without a division.
+	return s.shards[hash&0xff_ffff*uint64(len(s.shards))>>24]
 }

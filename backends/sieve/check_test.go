@@ -3,6 +3,8 @@ package sieve
 import (
 	"errors"
 	"fmt"
+
+	"github.com/terracecache/terrace/backends/internal/index"
 )
 
 // check returns what is wrong with the store, which nobody else may use meanwhile.
@@ -29,17 +31,17 @@ func (s *shard[K, V]) check() error {
 		if err := q.check(); err != nil {
 			return err
 		}
-		for n := q.newest; n != nil; n = n.next {
-			if n.window != (q == &s.window) {
-				return fmt.Errorf("node %v is in the wrong queue: window %v", n.key, n.window)
+		for n := q.newest; n != nil; n = n.Item.next {
+			if n.Item.window != (q == &s.window) {
+				return fmt.Errorf("node %v is in the wrong queue: window %v", n.Key, n.Item.window)
 			}
-			if got, _, _ := t.find(n.hash, n.key); got != n {
-				return fmt.Errorf("node %v is in a queue, but the table gives %p, not %p", n.key, got, n)
+			if got, _ := t.Find(n.Hash, n.Key); got != n {
+				return fmt.Errorf("node %v is in a queue, but the table gives %p, not %p", n.Key, got, n)
 			}
 			handFound = handFound || n == s.hand && q == &s.main
 		}
 	}
-	held, err := t.check()
+	held, err := t.Check()
 	mainRoom := s.capacity - s.windowRoom
 	switch {
 	case err != nil:
@@ -47,11 +49,11 @@ func (s *shard[K, V]) check() error {
 	case held != s.len():
 		return fmt.Errorf("table holds %d nodes, window %d, main %d", held, s.window.len, s.main.len)
 	case !handFound:
-		return fmt.Errorf("hand on %v, which is not in main", s.hand.key)
+		return fmt.Errorf("hand on %v, which is not in main", s.hand.Key)
 	case s.window.len > s.windowRoom || s.main.len > mainRoom:
 		return fmt.Errorf("window holds %d of %d, main %d of %d", s.window.len, s.windowRoom, s.main.len, mainRoom)
-	case held > t.room || t.room > s.capacity:
-		return fmt.Errorf("table holds %d of %d, capacity %d", held, t.room, s.capacity)
+	case held > t.Room() || t.Room() > s.capacity:
+		return fmt.Errorf("table holds %d of %d, capacity %d", held, t.Room(), s.capacity)
 	case !s.filtered && (s.windowRoom != 0 || s.sketch != nil):
 		return fmt.Errorf("not filtered, but with a window of %d and sketch %p", s.windowRoom, s.sketch)
 	case s.filtered && held == s.capacity && s.sketch == nil:
@@ -63,11 +65,11 @@ func (s *shard[K, V]) check() error {
 }
 
 func (q *queue[K, V]) check() error {
-	var newer *node[K, V]
+	var newer *index.Node[K, record[K, V]]
 	count := 0
-	for n := q.newest; n != nil; newer, n = n, n.next {
-		if n.prev != newer {
-			return fmt.Errorf("node %v: prev does not lead back", n.key)
+	for n := q.newest; n != nil; newer, n = n, n.Item.next {
+		if n.Item.prev != newer {
+			return fmt.Errorf("node %v: prev does not lead back", n.Key)
 		}
 		if count++; count > q.len {
 			break
@@ -77,45 +79,4 @@ func (q *queue[K, V]) check() error {
 		return fmt.Errorf("queue of %d: found %d, and the oldest %v", q.len, count, newer == q.oldest)
 	}
 	return nil
-}
-
-// check also returns how many nodes the table holds.
-func (t *table[K, V]) check() (held int, err error) {
-	passed := make([]int, len(t.buckets))
-	seen := make(map[K]bool)
-	for i := range t.buckets {
-		b := &t.buckets[i]
-		tags := b.tags.Load()
-		for at := range b.nodes {
-			n := b.nodes[at].Load()
-			tag := tags >> (8 * at) & 0xff
-			if n == nil {
-				if tag != 0 {
-					return 0, fmt.Errorf("bucket %d has tag %#x at %d for no node", i, tag, at)
-				}
-				continue
-			}
-			held++
-			if tag != tagOf(n.hash) {
-				return 0, fmt.Errorf("bucket %d has tag %#x at %d, want %#x", i, tag, at, tagOf(n.hash))
-			}
-			if seen[n.key] {
-				return 0, fmt.Errorf("key %v is there twice", n.key)
-			}
-			seen[n.key] = true
-			if got, bucket, place := t.find(n.hash, n.key); got != n || bucket != b || place != uint(at) {
-				return 0, fmt.Errorf("node %v is in bucket %d at %d, but not found there", n.key, i, at)
-			}
-			for home := int(t.home(n.hash)); home != i; home = (home + 1) % len(t.buckets) {
-				passed[home]++
-			}
-		}
-	}
-	for i, want := range passed {
-		// A count that has once been at its end says nothing more.
-		if got := int(t.buckets[i].tags.Load() >> passedBit); got != want && got != passedMax {
-			return 0, fmt.Errorf("bucket %d was passed by %d nodes, counts %d", i, want, got)
-		}
-	}
-	return held, nil
 }

@@ -26,14 +26,14 @@ type model interface {
 
 func stateOf(s *shard[int, int]) state {
 	now := state{hand: noHand}
-	for n := s.window.newest; n != nil; n = n.next {
-		now.window = append(now.window, item{n.key, n.visited.Load() != 0})
+	for n := s.window.newest; n != nil; n = n.Item.next {
+		now.window = append(now.window, item{n.Key, n.Item.visited.Load() != 0})
 	}
-	for n := s.main.newest; n != nil; n = n.next {
-		now.main = append(now.main, item{n.key, n.visited.Load() != 0})
+	for n := s.main.newest; n != nil; n = n.Item.next {
+		now.main = append(now.main, item{n.Key, n.Item.visited.Load() != 0})
 	}
 	if s.hand != nil {
-		now.hand = s.hand.key
+		now.hand = s.hand.Key
 	}
 	return now
 }

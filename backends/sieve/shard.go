@@ -3,6 +3,8 @@ package sieve
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/terracecache/terrace/backends/internal/index"
 )
 
 // shard is a part of the entries. Readers use its table alone; its lock is the
@@ -19,7 +21,7 @@ import (
 // Source: Zhang et al., "SIEVE is Simpler than LRU: an Efficient Turn-Key Eviction
 // Algorithm for Web Caches", NSDI 2024; for the window and the sketch see [Filtered].
 type shard[K comparable, V any] struct {
-	table atomic.Pointer[table[K, V]] // nil when closed
+	table atomic.Pointer[index.Table[K, record[K, V]]] // nil when closed
 
 	_ [64]byte // keeps what writers change off the line that every reader needs
 
@@ -27,8 +29,8 @@ type shard[K comparable, V any] struct {
 	capacity     int
 	windowRoom   int
 	window, main queue[K, V]
-	hand         *node[K, V] // of main; nil: the oldest
-	sketch       *sketch     // nil where none is needed yet, or ever
+	hand         *index.Node[K, record[K, V]] // of main; nil: the oldest
+	sketch       *sketch                      // nil where none is needed yet, or ever
 	filtered     bool
 	evicted      int64
 
@@ -47,7 +49,7 @@ const (
 func (s *shard[K, V]) open(capacity int, a Admission) {
 	s.filtered = a == Filtered
 	s.setCapacity(capacity)
-	s.table.Store(newTable[K, V](min(firstRoom, capacity)))
+	s.table.Store(index.NewTable[K, record[K, V]](min(firstRoom, capacity)))
 }
 
 func (s *shard[K, V]) setCapacity(capacity int) {
@@ -60,21 +62,21 @@ func (s *shard[K, V]) setCapacity(capacity int) {
 func (s *shard[K, V]) len() int { return s.window.len + s.main.len }
 
 // set puts the node in, in the place of one with the same key if there is one.
-func (s *shard[K, V]) set(n *node[K, V]) (open bool) {
+func (s *shard[K, V]) set(n *index.Node[K, record[K, V]]) (open bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.table.Load()
 	if t == nil {
 		return false
 	}
-	if old, b, at := t.find(n.hash, n.key); old != nil {
-		n.visited.Store(1)
-		n.window = old.window
+	if old, at := t.Find(n.Hash, n.Key); old != nil {
+		n.Item.visited.Store(1)
+		n.Item.window = old.Item.window
 		s.queueOf(old).replace(old, n)
 		if s.hand == old {
 			s.hand = n
 		}
-		b.nodes[at].Store(n)
+		t.Replace(at, n)
 		return true
 	}
 	if s.filtered && s.len() >= s.capacity/2 && !s.sketch.isFor(s.capacity) {
@@ -84,16 +86,16 @@ func (s *shard[K, V]) set(n *node[K, V]) (open bool) {
 	if s.len() >= s.capacity {
 		s.makeRoom(t)
 	}
-	if s.len() >= t.room {
-		t = t.grown(min(2*t.room, s.capacity))
+	if s.len() >= t.Room() {
+		t = t.Grown(min(2*t.Room(), s.capacity))
 		s.table.Store(t)
 	}
-	t.insert(n)
+	t.Insert(n)
 	if s.windowRoom == 0 {
 		s.main.push(n)
 		return true
 	}
-	n.window = true
+	n.Item.window = true
 	s.window.push(n)
 	if s.window.len > s.windowRoom {
 		s.promote(s.window.oldest)
@@ -103,7 +105,7 @@ func (s *shard[K, V]) set(n *node[K, V]) (open bool) {
 
 // makeRoom evicts one node of a full shard before another enters. In a full shard the
 // window is full as well, as nodes go on to the main queue only from a full window.
-func (s *shard[K, V]) makeRoom(t *table[K, V]) {
+func (s *shard[K, V]) makeRoom(t *index.Table[K, record[K, V]]) {
 	victim, candidate := s.victim(), s.window.oldest
 	if candidate == nil {
 		s.evict(t, victim)
@@ -113,11 +115,11 @@ func (s *shard[K, V]) makeRoom(t *table[K, V]) {
 		s.evict(t, candidate)
 		return
 	}
-	if candidate.visited.Load() != 0 {
-		candidate.visited.Store(0)
+	if candidate.Item.visited.Load() != 0 {
+		candidate.Item.visited.Store(0)
 		s.count(candidate)
 	}
-	if s.sketch.estimate(candidate.hash) > s.sketch.estimate(victim.hash) {
+	if s.sketch.estimate(candidate.Hash) > s.sketch.estimate(victim.Hash) {
 		s.evict(t, victim)
 		s.promote(candidate)
 	} else {
@@ -127,18 +129,18 @@ func (s *shard[K, V]) makeRoom(t *table[K, V]) {
 
 // victim moves the hand to the node of the main queue that is to go next; nil when
 // the queue is empty.
-func (s *shard[K, V]) victim() *node[K, V] {
+func (s *shard[K, V]) victim() *index.Node[K, record[K, V]] {
 	h := s.hand
 	if h == nil {
 		h = s.main.oldest
 	}
 	for range farthestHand {
-		if h == nil || h.visited.Load() == 0 {
+		if h == nil || h.Item.visited.Load() == 0 {
 			break
 		}
-		h.visited.Store(0)
+		h.Item.visited.Store(0)
 		s.count(h)
-		if h = h.prev; h == nil {
+		if h = h.Item.prev; h == nil {
 			h = s.main.oldest
 		}
 	}
@@ -152,8 +154,8 @@ func (s *shard[K, V]) renewSketch() {
 	fresh := newSketch(s.capacity)
 	if s.sketch != nil {
 		for _, q := range []*queue[K, V]{&s.window, &s.main} {
-			for n := q.newest; n != nil; n = n.next {
-				fresh.learn(n.hash, s.sketch.estimate(n.hash))
+			for n := q.newest; n != nil; n = n.Item.next {
+				fresh.learn(n.Hash, s.sketch.estimate(n.Hash))
 			}
 		}
 	}
@@ -161,16 +163,16 @@ func (s *shard[K, V]) renewSketch() {
 }
 
 // count tells the sketch of a request.
-func (s *shard[K, V]) count(n *node[K, V]) {
+func (s *shard[K, V]) count(n *index.Node[K, record[K, V]]) {
 	if s.sketch != nil {
-		s.sketch.add(n.hash)
+		s.sketch.add(n.Hash)
 	}
 }
 
 // promote moves a node from the window to the main queue.
-func (s *shard[K, V]) promote(n *node[K, V]) {
+func (s *shard[K, V]) promote(n *index.Node[K, record[K, V]]) {
 	s.window.remove(n)
-	n.window = false
+	n.Item.window = false
 	s.main.push(n)
 }
 
@@ -181,7 +183,7 @@ func (s *shard[K, V]) demote() {
 		s.hand = nil // after the newest comes the oldest
 	}
 	s.main.remove(n)
-	n.window = true
+	n.Item.window = true
 	s.window.pushOldest(n)
 }
 
@@ -206,8 +208,8 @@ func (s *shard[K, V]) resize(capacity int) (open bool) {
 			s.demote()
 		}
 	}
-	if t.room > s.capacity {
-		s.table.Store(t.grown(s.capacity))
+	if t.Room() > s.capacity {
+		s.table.Store(t.Grown(s.capacity))
 	}
 	// A sketch for more is made when there is more to know.
 	if less && s.filtered && (s.sketch != nil || s.len() >= s.capacity/2) {
@@ -216,23 +218,23 @@ func (s *shard[K, V]) resize(capacity int) (open bool) {
 	return true
 }
 
-func (s *shard[K, V]) evict(t *table[K, V], n *node[K, V]) {
+func (s *shard[K, V]) evict(t *index.Table[K, record[K, V]], n *index.Node[K, record[K, V]]) {
 	s.drop(t, n)
 	s.evicted++
 }
 
 // drop takes a node out of the table and its queue, and the hand on to the next.
-func (s *shard[K, V]) drop(t *table[K, V], n *node[K, V]) {
-	_, b, at := t.find(n.hash, n.key)
-	t.remove(n, b, at)
+func (s *shard[K, V]) drop(t *index.Table[K, record[K, V]], n *index.Node[K, record[K, V]]) {
+	_, at := t.Find(n.Hash, n.Key)
+	t.Remove(n, at)
 	if s.hand == n {
-		s.hand = n.prev
+		s.hand = n.Item.prev
 	}
 	s.queueOf(n).remove(n)
 }
 
-func (s *shard[K, V]) queueOf(n *node[K, V]) *queue[K, V] {
-	if n.window {
+func (s *shard[K, V]) queueOf(n *index.Node[K, record[K, V]]) *queue[K, V] {
+	if n.Item.window {
 		return &s.window
 	}
 	return &s.main
@@ -245,20 +247,22 @@ func (s *shard[K, V]) remove(hash uint64, key K) (open bool) {
 	if t == nil {
 		return false
 	}
-	if n, _, _ := t.find(hash, key); n != nil {
+	if n, _ := t.Find(hash, key); n != nil {
 		s.drop(t, n)
 	}
 	return true
 }
 
 func (s *shard[K, V]) clear() (open bool) {
-	return s.restart(func() *table[K, V] { return newTable[K, V](min(firstRoom, s.capacity)) })
+	return s.restart(func() *index.Table[K, record[K, V]] {
+		return index.NewTable[K, record[K, V]](min(firstRoom, s.capacity))
+	})
 }
 
-func (s *shard[K, V]) close() { s.restart(func() *table[K, V] { return nil }) }
+func (s *shard[K, V]) close() { s.restart(func() *index.Table[K, record[K, V]] { return nil }) }
 
 // restart lets go of all nodes and goes on with the given table, which is empty or nil.
-func (s *shard[K, V]) restart(with func() *table[K, V]) (open bool) {
+func (s *shard[K, V]) restart(with func() *index.Table[K, record[K, V]]) (open bool) {
 	s.mu.Lock()
 	if s.table.Load() == nil {
 		s.mu.Unlock()

@@ -159,12 +159,12 @@ func (s *Store[K, V]) Get(_ context.Context, key K) (*tier.Entry[V], error) {
 	if t == nil {
 		return nil, s.closed()
 	}
-	n, _, _ := t.find(hash, key)
+	n, _ := t.Find(hash, key)
 	if n == nil {
 		return nil, nil
 	}
-	n.visit()
-	return &n.entry, nil
+	n.Item.visit()
+	return &n.Item.entry, nil
 }
 
 // Set implements [tier.Store]. A key that does not equal itself (NaN) is a
@@ -180,7 +180,7 @@ func (s *Store[K, V]) Set(ctx context.Context, key K, entry *tier.Entry[V], ttl 
 	hash := s.keys.Hash(key)
 	// The entry is kept inside its node, so that it costs no object of its own and a
 	// hit one look into memory less.
-	n := &node[K, V]{key: key, hash: hash, entry: *entry.Capped(until)}
+	n := newNode(key, hash, entry.Capped(until))
 	if !s.shard(hash).set(n) {
 		return s.closed()
 	}

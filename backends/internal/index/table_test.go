@@ -1,4 +1,4 @@
-package sieve
+package index
 
 import (
 	"math/rand/v2"
@@ -7,7 +7,7 @@ import (
 )
 
 // hashAt returns a hash whose home in the table is the given bucket.
-func hashAt[K comparable, V any](t *table[K, V], home int, tag uint64) uint64 {
+func hashAt[K comparable, V any](t *Table[K, V], home int, tag uint64) uint64 {
 	n := uint64(len(t.buckets))
 	return (uint64(home)<<32+n-1)/n<<32 | tag&0x7f<<24
 }
@@ -15,34 +15,34 @@ func hashAt[K comparable, V any](t *table[K, V], home int, tag uint64) uint64 {
 // hashes are ways to lay keys out that a table must bear, the worst included.
 var hashes = []struct {
 	name string
-	hash func(t *table[int, int], key int) uint64
+	hash func(t *Table[int, int], key int) uint64
 }{
-	{"spread", func(_ *table[int, int], key int) uint64 {
+	{"spread", func(_ *Table[int, int], key int) uint64 {
 		return rand.NewPCG(uint64(key), 1).Uint64()
 	}},
-	{"all to the first bucket", func(t *table[int, int], key int) uint64 {
+	{"all to the first bucket", func(t *Table[int, int], key int) uint64 {
 		return hashAt(t, 0, uint64(key))
 	}},
-	{"all to the last bucket, and round", func(t *table[int, int], key int) uint64 {
+	{"all to the last bucket, and round", func(t *Table[int, int], key int) uint64 {
 		return hashAt(t, len(t.buckets)-1, uint64(key))
 	}},
-	{"some to the last bucket, and some to the first", func(t *table[int, int], key int) uint64 {
+	{"some to the last bucket, and some to the first", func(t *Table[int, int], key int) uint64 {
 		return hashAt(t, (len(t.buckets)-1)*(key%2), uint64(key))
 	}},
-	{"one tag", func(t *table[int, int], key int) uint64 {
+	{"one tag", func(t *Table[int, int], key int) uint64 {
 		return hashAt(t, key%len(t.buckets), 5)
 	}},
-	{"one hash", func(*table[int, int], int) uint64 { return 0xdead_beef_dead_beef }},
-	{"no bit", func(*table[int, int], int) uint64 { return 0 }},
-	{"all bits", func(*table[int, int], int) uint64 { return 1<<64 - 1 }},
-	{"tags next to each other", func(t *table[int, int], key int) uint64 {
+	{"one hash", func(*Table[int, int], int) uint64 { return 0xdead_beef_dead_beef }},
+	{"no bit", func(*Table[int, int], int) uint64 { return 0 }},
+	{"all bits", func(*Table[int, int], int) uint64 { return 1<<64 - 1 }},
+	{"tags next to each other", func(t *Table[int, int], key int) uint64 {
 		return hashAt(t, 0, uint64(key%2)) // a match makes the byte above look like one
 	}},
 }
 
-func mustHold(t *testing.T, tab *table[int, int], held map[int]*node[int, int]) {
+func mustHold(t *testing.T, tab *Table[int, int], held map[int]*Node[int, int]) {
 	t.Helper()
-	n, err := tab.check()
+	n, err := tab.Check()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,14 +50,14 @@ func mustHold(t *testing.T, tab *table[int, int], held map[int]*node[int, int]) 
 		t.Fatalf("holds %d nodes, want %d", n, len(held))
 	}
 	for key, want := range held {
-		if got, _, _ := tab.find(want.hash, key); got != want {
+		if got, _ := tab.Find(want.Hash, key); got != want {
 			t.Fatalf("key %d: got node %p, want %p", key, got, want)
 		}
 	}
 }
 
 // mustBeEmpty looks for tombstones.
-func mustBeEmpty(t *testing.T, tab *table[int, int]) {
+func mustBeEmpty(t *testing.T, tab *Table[int, int]) {
 	t.Helper()
 	mustHold(t, tab, nil)
 	for i := range tab.buckets {
@@ -71,14 +71,14 @@ func TestTableHoldsWhatItWasGiven(t *testing.T) {
 	for _, h := range hashes {
 		t.Run(h.name, func(t *testing.T) {
 			for _, room := range []int{1, 2, 5, 6, 7, 42, 100, 400} {
-				tab := newTable[int, int](room)
-				held := make(map[int]*node[int, int])
+				tab := NewTable[int, int](room)
+				held := make(map[int]*Node[int, int])
 				rnd := rand.New(rand.NewPCG(3, uint64(room)))
 				each := 1 + room/4
 				for step := range 2000 {
 					key := rnd.IntN(2 * room)
 					hash := h.hash(tab, key)
-					n, b, at := tab.find(hash, key)
+					n, at := tab.Find(hash, key)
 					if n != held[key] {
 						t.Fatalf("room %d, step %d, key %d: got node %p, want %p", room, step, key, n, held[key])
 					}
@@ -86,13 +86,13 @@ func TestTableHoldsWhatItWasGiven(t *testing.T) {
 					adds := step/(4*room)%2 == 0
 					switch {
 					case n == nil && len(held) < room && (adds || rnd.IntN(4) == 0):
-						held[key] = &node[int, int]{key: key, hash: hash}
-						tab.insert(held[key])
+						held[key] = &Node[int, int]{Key: key, Hash: hash}
+						tab.Insert(held[key])
 					case n != nil && rnd.IntN(3) == 0: // as an update does
-						held[key] = &node[int, int]{key: key, hash: hash}
-						b.nodes[at].Store(held[key])
+						held[key] = &Node[int, int]{Key: key, Hash: hash}
+						tab.Replace(at, held[key])
 					case n != nil && !adds:
-						tab.remove(n, b, at)
+						tab.Remove(n, at)
 						delete(held, key)
 					}
 					if step%each == 0 {
@@ -100,11 +100,11 @@ func TestTableHoldsWhatItWasGiven(t *testing.T) {
 					}
 				}
 				for key, n := range held {
-					got, b, at := tab.find(n.hash, key)
+					got, at := tab.Find(n.Hash, key)
 					if got == nil {
 						t.Fatalf("room %d: key %d is lost", room, key)
 					}
-					tab.remove(got, b, at)
+					tab.Remove(got, at)
 					delete(held, key)
 				}
 				mustBeEmpty(t, tab)
@@ -116,15 +116,15 @@ func TestTableHoldsWhatItWasGiven(t *testing.T) {
 func TestTableGrows(t *testing.T) {
 	for _, h := range hashes {
 		t.Run(h.name, func(t *testing.T) {
-			tab := newTable[int, int](1)
-			held := make(map[int]*node[int, int])
+			tab := NewTable[int, int](1)
+			held := make(map[int]*Node[int, int])
 			for key := range 300 {
 				if len(held) == tab.room {
-					tab = tab.grown(2*tab.room + key%3)
+					tab = tab.Grown(2*tab.room + key%3)
 					mustHold(t, tab, held)
 				}
-				held[key] = &node[int, int]{key: key, hash: h.hash(tab, key)}
-				tab.insert(held[key])
+				held[key] = &Node[int, int]{Key: key, Hash: h.hash(tab, key)}
+				tab.Insert(held[key])
 			}
 			mustHold(t, tab, held)
 		})
@@ -135,12 +135,12 @@ func TestTableGrows(t *testing.T) {
 // it misleads ends all the same.
 func TestPassedOverByMoreThanCanBeCounted(t *testing.T) {
 	const room = 700
-	tab := newTable[int, int](room)
-	held := make(map[int]*node[int, int])
+	tab := NewTable[int, int](room)
+	held := make(map[int]*Node[int, int])
 	add := func(from, to int) {
 		for key := from; key < to; key++ {
-			held[key] = &node[int, int]{key: key, hash: hashAt(tab, 3, uint64(key))}
-			tab.insert(held[key])
+			held[key] = &Node[int, int]{Key: key, Hash: hashAt(tab, 3, uint64(key))}
+			tab.Insert(held[key])
 		}
 	}
 	remove := func(keep int) {
@@ -149,11 +149,11 @@ func TestPassedOverByMoreThanCanBeCounted(t *testing.T) {
 			if key%keep == 0 {
 				continue
 			}
-			got, b, at := tab.find(n.hash, key)
+			got, at := tab.Find(n.Hash, key)
 			if got != n {
 				t.Fatalf("key %d: got node %p, want %p", key, got, n)
 			}
-			tab.remove(n, b, at)
+			tab.Remove(n, at)
 			delete(held, key)
 		}
 	}
@@ -174,8 +174,8 @@ func TestPassedOverByMoreThanCanBeCounted(t *testing.T) {
 	mustHold(t, tab, held)
 	remove(1 << 30)
 	delete(held, 0)
-	n, b, at := tab.find(hashAt(tab, 3, 0), 0)
-	tab.remove(n, b, at)
+	n, at := tab.Find(hashAt(tab, 3, 0), 0)
+	tab.Remove(n, at)
 	mustBeEmpty(t, tab)
 
 	add(0, room)
@@ -191,7 +191,7 @@ func TestPassedOverByMoreThanCanBeCounted(t *testing.T) {
 	}
 	add(1000, 1100)
 	mustHold(t, tab, held)
-	grown := tab.grown(2 * room)
+	grown := tab.Grown(2 * room)
 	mustHold(t, grown, held)
 	for i := range grown.buckets {
 		if got := grown.buckets[i].tags.Load() >> passedBit; got == passedMax {
@@ -204,8 +204,8 @@ func TestPassedOverByMoreThanCanBeCounted(t *testing.T) {
 	}
 	mustHold(t, tab, held)
 	for home := range tab.buckets {
-		if n, _, _ := tab.find(hashAt(tab, home, 1), -1); n != nil {
-			t.Fatalf("found key %d for one that is not there", n.key)
+		if n, _ := tab.Find(hashAt(tab, home, 1), -1); n != nil {
+			t.Fatalf("found key %d for one that is not there", n.Key)
 		}
 	}
 }
@@ -239,7 +239,7 @@ func TestMatches(t *testing.T) {
 // The buckets must be filled alike for any number of them, or some searches are long.
 func TestHomesAreSpread(t *testing.T) {
 	for _, n := range []int{1, 3, 7, 100} {
-		tab := &table[int, int]{buckets: make([]bucket[int, int], n)}
+		tab := &Table[int, int]{buckets: make([]bucket[int, int], n)}
 		got := make([]int, n)
 		rnd := rand.New(rand.NewPCG(1, uint64(n)))
 		const each = 1000
@@ -259,8 +259,8 @@ func TestHomesAreSpread(t *testing.T) {
 
 func TestTableHasRoom(t *testing.T) {
 	for room := 1; room < 3000; room++ {
-		if got := perBucket * len(newTable[int, int](room).buckets); got < room || got > 4*room/3+perBucket {
-			t.Errorf("a table for %d nodes has %d places, want at most a third more and what fills a bucket", room, got)
+		if got := perBucket * len(NewTable[int, int](room).buckets); got < room || got > 6*room/5+perBucket {
+			t.Errorf("a table for %d nodes has %d places, want at most a fifth more and what fills a bucket", room, got)
 		}
 	}
 }

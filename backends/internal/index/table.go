@@ -1,4 +1,5 @@
-package sieve
+// Package index finds what a tier in memory holds by its key without a lock.
+package index
 
 import (
 	"math/bits"
@@ -6,9 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// table is a hash table that readers search without a lock, while one writer at a
-// time, who holds the shard's lock, changes it. It does not move what it holds; to
-// grow, the writer fills another one and puts it in its place.
+// Table is a hash table that readers search without a lock, while one writer at a
+// time, who holds a lock of the caller's, changes it. It does not move what it holds;
+// to grow, the writer fills another one and puts it in its place.
 //
 // Buckets are as large as a cache line: seven nodes, and a word with a tag of seven bits of
 // the hash for each of them, compared all at once. A node whose bucket is full goes
@@ -16,16 +17,25 @@ import (
 // knows where it may stop, and a removal leaves no tombstone. Source of the layout: F14,
 // Facebook's folly, 2019; of the comparison: Mycroft, "Determine if a word has a
 // zero byte", 1987.
-type table[K comparable, V any] struct {
-	buckets []bucket[K, V]
-	room    int // nodes that it is meant to hold
+type Table[K comparable, X any] struct {
+	buckets []bucket[K, X]
+	room    int
 }
 
-type bucket[K comparable, V any] struct {
+// Room returns how many nodes the table is meant to hold.
+func (t *Table[K, X]) Room() int { return t.room }
+
+// Place is where a table has a node.
+type Place[K comparable, X any] struct {
+	bucket *bucket[K, X]
+	index  uint
+}
+
+type bucket[K comparable, X any] struct {
 	// tags has the tag of node i in byte i, 0 where there is none, and in byte 7 how
 	// many nodes passed over the bucket; 255 are 255 or more, for ever.
 	tags  atomic.Uint64
-	nodes [perBucket]atomic.Pointer[node[K, V]]
+	nodes [perBucket]atomic.Pointer[Node[K, X]]
 }
 
 const (
@@ -36,16 +46,16 @@ const (
 	nodeTops  = 0x0080808080808080 // the top bit of each node's tag
 )
 
-// newTable returns a table for the given number of nodes, of which three in four
-// places are then taken.
-func newTable[K comparable, V any](room int) *table[K, V] {
-	n := (room*4/3 + perBucket - 1) / perBucket
-	return &table[K, V]{buckets: make([]bucket[K, V], max(1, n)), room: room}
+// NewTable returns a table that is meant to hold the given number of nodes: five in six
+// of its places are then taken.
+func NewTable[K comparable, X any](room int) *Table[K, X] {
+	n := (room*6/5 + perBucket - 1) / perBucket
+	return &Table[K, X]{buckets: make([]bucket[K, X], max(1, n)), room: room}
 }
 
 // home is the bucket where the search for the hash begins. It takes the high half of
 // the hash, spread over the buckets as evenly as over its range.
-func (t *table[K, V]) home(hash uint64) uint64 {
+func (t *Table[K, X]) home(hash uint64) uint64 {
 	return (hash >> 32) * uint64(len(t.buckets)) >> 32
 }
 
@@ -60,18 +70,18 @@ func matches(tags, tag uint64) uint64 {
 	return (x - everyByte) & ^x & nodeTops
 }
 
-// find returns the key's node with its bucket and its index there, or nil. Anybody may
-// call it at any time.
-func (t *table[K, V]) find(hash uint64, key K) (n *node[K, V], b *bucket[K, V], at uint) {
+// Find returns the key's node and its place, or nil. Anybody may call it at any time; a
+// place is good until the next change.
+func (t *Table[K, X]) Find(hash uint64, key K) (n *Node[K, X], at Place[K, X]) {
 	tag := tagOf(hash)
 	i := t.home(hash)
 	for range t.buckets {
-		b = &t.buckets[i]
+		b := &t.buckets[i]
 		tags := b.tags.Load()
 		for m := matches(tags, tag); m != 0; m &= m - 1 {
-			at = uint(bits.TrailingZeros64(m)) / 8
-			if n = b.nodes[at].Load(); n != nil && n.key == key {
-				return n, b, at
+			j := uint(bits.TrailingZeros64(m)) / 8
+			if n = b.nodes[j].Load(); n != nil && n.Key == key {
+				return n, Place[K, X]{b, j}
 			}
 		}
 		if tags>>passedBit == 0 {
@@ -81,14 +91,14 @@ func (t *table[K, V]) find(hash uint64, key K) (n *node[K, V], b *bucket[K, V], 
 			i = 0
 		}
 	}
-	return nil, nil, 0
+	return nil, Place[K, X]{}
 }
 
-// insert adds a node whose key is not in the table, which must have a place left.
-func (t *table[K, V]) insert(n *node[K, V]) { t.place(n, n.hash) }
+// Insert adds a node whose key is not in the table, which must have a place left.
+func (t *Table[K, X]) Insert(n *Node[K, X]) { t.place(n, n.Hash) }
 
-// place is insert for a node whose hash is at hand.
-func (t *table[K, V]) place(n *node[K, V], hash uint64) {
+// place is Insert for a node whose hash is at hand.
+func (t *Table[K, X]) place(n *Node[K, X], hash uint64) {
 	i := t.home(hash)
 	for {
 		b := &t.buckets[i]
@@ -106,13 +116,16 @@ func (t *table[K, V]) place(n *node[K, V], hash uint64) {
 	}
 }
 
-// remove takes out a node at the place where it was just found, and tells the
+// Replace puts a node in the place of one with the same key.
+func (t *Table[K, X]) Replace(at Place[K, X], n *Node[K, X]) { at.bucket.nodes[at.index].Store(n) }
+
+// Remove takes out a node at the place where it was just found, and tells the
 // buckets that it passed over.
-func (t *table[K, V]) remove(n *node[K, V], b *bucket[K, V], at uint) {
-	b.tags.Store(b.tags.Load() &^ (0xff << (8 * at)))
-	b.nodes[at].Store(nil)
-	i := t.home(n.hash)
-	for &t.buckets[i] != b {
+func (t *Table[K, X]) Remove(n *Node[K, X], at Place[K, X]) {
+	at.bucket.tags.Store(at.bucket.tags.Load() &^ (0xff << (8 * at.index)))
+	at.bucket.nodes[at.index].Store(nil)
+	i := t.home(n.Hash)
+	for &t.buckets[i] != at.bucket {
 		t.buckets[i].pass(t.buckets[i].tags.Load(), -1)
 		if i++; i == uint64(len(t.buckets)) {
 			i = 0
@@ -121,20 +134,20 @@ func (t *table[K, V]) remove(n *node[K, V], b *bucket[K, V], at uint) {
 }
 
 // pass counts a node that goes to a later bucket, or has left it.
-func (b *bucket[K, V]) pass(tags uint64, by int64) {
+func (b *bucket[K, X]) pass(tags uint64, by int64) {
 	if tags>>passedBit < passedMax {
 		b.tags.Store(tags + uint64(by)<<passedBit)
 	}
 }
 
-// grown returns a larger table with the same nodes.
-func (t *table[K, V]) grown(room int) *table[K, V] {
+// Grown returns a larger table with the same nodes.
+func (t *Table[K, X]) Grown(room int) *Table[K, X] {
 	// Writers wait for this, and each node is a wait for memory. To look at the hashes
 	// of some nodes before the first of them is placed lets these waits overlap.
 	const atOnce = 4
-	var nodes [atOnce * perBucket]*node[K, V]
+	var nodes [atOnce * perBucket]*Node[K, X]
 	var hashes [atOnce * perBucket]uint64
-	larger := newTable[K, V](room)
+	larger := NewTable[K, X](room)
 	for buckets := range slices.Chunk(t.buckets, atOnce) {
 		found := 0
 		for i := range buckets {
@@ -146,7 +159,7 @@ func (t *table[K, V]) grown(room int) *table[K, V] {
 			}
 		}
 		for i, n := range nodes[:found] {
-			hashes[i] = n.hash
+			hashes[i] = n.Hash
 		}
 		for i, n := range nodes[:found] {
 			larger.place(n, hashes[i])

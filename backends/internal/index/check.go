@@ -1,0 +1,45 @@
+package index
+
+import "fmt"
+
+// Check returns what is wrong with the table, which nobody may change meanwhile, and how
+// many nodes it holds. It is for the tests of who builds on the table.
+func (t *Table[K, X]) Check() (held int, err error) {
+	passed := make([]int, len(t.buckets))
+	seen := make(map[K]bool)
+	for i := range t.buckets {
+		b := &t.buckets[i]
+		tags := b.tags.Load()
+		for at := range b.nodes {
+			n := b.nodes[at].Load()
+			tag := tags >> (8 * at) & 0xff
+			if n == nil {
+				if tag != 0 {
+					return 0, fmt.Errorf("bucket %d has tag %#x at %d for no node", i, tag, at)
+				}
+				continue
+			}
+			held++
+			if tag != tagOf(n.Hash) {
+				return 0, fmt.Errorf("bucket %d has tag %#x at %d, want %#x", i, tag, at, tagOf(n.Hash))
+			}
+			if seen[n.Key] {
+				return 0, fmt.Errorf("key %v is there twice", n.Key)
+			}
+			seen[n.Key] = true
+			if got, place := t.Find(n.Hash, n.Key); got != n || place != (Place[K, X]{b, uint(at)}) {
+				return 0, fmt.Errorf("node %v is in bucket %d at %d, but not found there", n.Key, i, at)
+			}
+			for home := int(t.home(n.Hash)); home != i; home = (home + 1) % len(t.buckets) {
+				passed[home]++
+			}
+		}
+	}
+	for i, want := range passed {
+		// A count that has once been at its end says nothing more.
+		if got := int(t.buckets[i].tags.Load() >> passedBit); got != want && got != passedMax {
+			return 0, fmt.Errorf("bucket %d was passed by %d nodes, counts %d", i, want, got)
+		}
+	}
+	return held, nil
+}

@@ -1,0 +1,210 @@
+package lru
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/terracecache/terrace/backends/internal/memtest"
+	"github.com/terracecache/terrace/tier"
+)
+
+var ctx = context.Background()
+
+// check returns what is wrong with the shards of an LRU, which nobody else may use
+// meanwhile.
+func (s *Store[K, V]) check() error {
+	var all []error
+	for i, shard := range s.shards {
+		if err := shard.(*recent[K, V]).check(); err != nil {
+			all = append(all, fmt.Errorf("shard %d: %w", i, err))
+		}
+	}
+	return errors.Join(all...)
+}
+
+func (s *recent[K, V]) check() error {
+	t := s.index.Load()
+	if t == nil || s.order == nil {
+		if t != nil || s.order != nil {
+			return fmt.Errorf("half closed: index %p, order %p", t, s.order)
+		}
+		return nil
+	}
+	indexed, err := t.Check()
+	switch {
+	case err != nil:
+		return err
+	case indexed != s.order.Len():
+		return fmt.Errorf("index holds %d, order %d", indexed, s.order.Len())
+	case indexed > t.Room() || t.Room() > s.capacity:
+		return fmt.Errorf("index holds %d of %d, capacity %d", indexed, t.Room(), s.capacity)
+	case s.exact && s.slack.Load() != 0:
+		return fmt.Errorf("exact with a slack of %d", s.slack.Load())
+	}
+	last := s.moves.Load()
+	for i, n := range slices.Backward(s.order.Keys()) { // the newest first
+		if found, _ := t.Find(n.Hash, n.Key); found != n {
+			return fmt.Errorf("%v is in the order, but the index gives %p, not %p", n.Key, found, n)
+		}
+		moved := n.Item.movedAt.Load()
+		if moved > last {
+			return fmt.Errorf("number %d from the oldest moved at %d, the one before it at %d", i, moved, last)
+		}
+		last = moved
+	}
+	return nil
+}
+
+func intEntry(v int) *tier.Entry[int] { return tier.NewEntry(v, tier.Meta{UsableUntil: 1 << 62}) }
+
+func heldKeys(s *recent[int, int]) []int {
+	var keys []int
+	for _, n := range s.order.Keys() {
+		keys = append(keys, n.Key)
+	}
+	return keys
+}
+
+func hash(key int) uint64 { return rand.NewPCG(uint64(key), 1).Uint64() }
+
+// One shard keeps the order of golang-lru's own, whatever is done.
+func TestExactOrder(t *testing.T) {
+	for seed := range uint64(20) {
+		capacity := 1 + int(seed)*3
+		s := newRecent[int, int](capacity, true)
+		want, err := simplelru.NewLRU[int, int](capacity, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		for step := range 3000 {
+			key := int(rnd.ExpFloat64() * float64(capacity))
+			switch rnd.IntN(20) {
+			default:
+				got, open := s.get(hash(key), key)
+				value, held := want.Get(key)
+				if !open || held != (got != nil) || held && got.Value() != value {
+					t.Fatalf("seed %d, step %d: Get(%d) = %v, %v, want %d, %v", seed, step, key, got, open, value, held)
+				}
+			case 0, 1, 2, 3, 4, 5:
+				s.set(hash(key), key, intEntry(step))
+				want.Add(key, step)
+			case 6:
+				s.remove(hash(key), key)
+				want.Remove(key)
+			case 7:
+				if step%50 == 0 {
+					s.clear()
+					want.Purge()
+				}
+				if step%10 == 0 {
+					capacity = 1 + rnd.IntN(80)
+					s.resize(capacity)
+					want.Resize(capacity)
+				}
+			}
+			if got := heldKeys(s); !slices.Equal(got, want.Keys()) {
+				t.Fatalf("seed %d, step %d: order %v, want %v", seed, step, got, want.Keys())
+			}
+		}
+		if err := s.check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// In a full shard an entry that had a hit outlives seven in eight of what may come.
+func TestHitKeepsAnEntry(t *testing.T) {
+	const capacity = 800
+	s := newRecent[int, int](capacity, false)
+	next := 0
+	add := func(n int) {
+		for range n {
+			s.set(hash(next), next, intEntry(next))
+			next++
+		}
+	}
+	add(capacity)
+	for _, key := range []int{0, 1, 350, 699} {
+		if e, _ := s.get(hash(key), key); e == nil {
+			t.Fatalf("key %d of a shard that holds %d is not held", key, capacity)
+		}
+	}
+	add(capacity*7/8 - 1)
+	for _, key := range []int{0, 1, 350, 699} {
+		if e, _ := s.get(hash(key), key); e == nil {
+			t.Errorf("key %d had a hit, and is evicted after %d others came", key, capacity*7/8-1)
+		}
+	}
+	if e, _ := s.get(hash(2), 2); e != nil {
+		t.Errorf("key 2 had no hit, and is held when %d others came", capacity*7/8-1)
+	}
+	if err := s.check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// What is near the front stays where it is, so that hits change nothing that all cores
+// read.
+func TestHitNearTheFrontMovesNothing(t *testing.T) {
+	const capacity = 800
+	for _, held := range []int{100, capacity / 2, capacity, 3 * capacity} {
+		s := newRecent[int, int](capacity, false)
+		for key := range held {
+			s.set(hash(key), key, intEntry(key))
+		}
+		before := s.moves.Load()
+		from := held - capacity/frontShare
+		if held <= capacity/2 {
+			from = 0 // there is room for as many again
+		}
+		for range 3 {
+			for key := from; key < held; key++ {
+				if e, _ := s.get(hash(key), key); e == nil {
+					t.Fatalf("%d of %d: key %d is not held", held, capacity, key)
+				}
+			}
+		}
+		if got := s.moves.Load() - before; got != 0 {
+			t.Errorf("%d of %d: %d moves for hits near the front, want none", held, capacity, got)
+		}
+	}
+}
+
+// Hits of a shard with room move nothing at first; those that come while it fills up do,
+// so that what is in use is not what goes first.
+func TestHitsWhileItFillsUp(t *testing.T) {
+	const capacity, inUse = 800, 50
+	s := newRecent[int, int](capacity, false)
+	key := 0
+	for ; key < 3*capacity; key++ {
+		s.set(hash(key), key, intEntry(key))
+		if key%100 == 0 {
+			for used := range min(inUse, key) {
+				if e, _ := s.get(hash(used), used); e == nil {
+					t.Fatalf("key %d, which had hits all the time, is evicted when %d were added", used, key)
+				}
+			}
+		}
+	}
+}
+
+func TestReadersUnderChurn(t *testing.T) {
+	for _, o := range []Options{
+		{Capacity: 8, Shards: 1},
+		{Capacity: 500, Shards: 1},
+		{Capacity: 500, Shards: 3},
+		{Capacity: 4000, Shards: 2},
+	} {
+		t.Run(fmt.Sprint(o), func(t *testing.T) {
+			s := NewWith[int, memtest.Version](o)
+			memtest.ReadersUnderChurn(t, s, o.Capacity, s.check)
+		})
+	}
+}
