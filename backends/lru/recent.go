@@ -45,8 +45,8 @@ const (
 	// firstRoom is how many nodes an index is made for at first.
 	firstRoom = 42
 	// frontShare is the part of a full shard, 1 in so many, that hits leave where it is.
-	// The hit ratio is that of the exact order to a few hundredths of a point; with a
-	// quarter instead of an eighth a tenth of a point is lost, and with half a point.
+	// That costs no hits that can be told from what shards cost; a quarter instead of an
+	// eighth costs a tenth of a point, and half of it some tenths (docs/decisions.md).
 	frontShare = 8
 )
 

@@ -1,7 +1,6 @@
 package lru
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -13,8 +12,6 @@ import (
 	"github.com/terracecache/terrace/backends/internal/memtest"
 	"github.com/terracecache/terrace/tier"
 )
-
-var ctx = context.Background()
 
 // check returns what is wrong with the shards of an LRU, which nobody else may use
 // meanwhile.
