@@ -16,9 +16,9 @@ import (
 //
 // Unless the order is to be exact, a hit leaves its entry where it is while no more than
 // slack others have come to the front since the entry did: most hits of a skewed load are
-// of entries near the front, which are far from being evicted. Where there is room, slack
-// is as large as that: before anything is evicted, so many entries must come, and the
-// hits meanwhile move up what is in use.
+// of entries near the front, which are far from being evicted. While a quarter of the
+// shard is free, hits move nothing: before anything is evicted, so many entries must come,
+// and the hits meanwhile move up what is in use.
 type recent[K comparable, V any] struct {
 	index atomic.Pointer[index.Table[K, record[V]]] // nil when closed
 	moves atomic.Uint32                             // how often an entry came to the front
@@ -44,10 +44,15 @@ type record[V any] struct {
 const (
 	// firstRoom is how many nodes an index is made for at first.
 	firstRoom = 42
+	// perSpare is for how many nodes the index has a place that is free.
+	perSpare = 6
 	// frontShare is the part of a full shard, 1 in so many, that hits leave where it is.
 	// That costs no hits that can be told from what shards cost; a quarter instead of an
 	// eighth costs a tenth of a point, and half of it some tenths (docs/decisions.md).
 	frontShare = 8
+	// freeShare is the part of a shard, 1 in so many, that must be free for its order to
+	// be nobody's concern yet.
+	freeShare = 4
 )
 
 func newRecent[K comparable, V any](capacity int, exact bool) *recent[K, V] {
@@ -60,7 +65,7 @@ func newRecent[K comparable, V any](capacity int, exact bool) *recent[K, V] {
 func (s *recent[K, V]) restart() {
 	// The constructor's only error is about sizes below 1.
 	s.order, _ = simplelru.NewLRU[*index.Node[K, record[V]], struct{}](s.capacity, nil)
-	s.index.Store(index.NewTable[K, record[V]](min(firstRoom, s.capacity)))
+	s.index.Store(index.NewTable[K, record[V]](min(firstRoom, s.capacity), perSpare))
 	s.setSlack()
 }
 
@@ -69,7 +74,10 @@ func (s *recent[K, V]) setSlack() {
 	if s.exact {
 		return
 	}
-	slack := uint32(min(max(s.capacity/frontShare, s.capacity-s.order.Len()), math.MaxInt32))
+	slack := uint32(min(s.capacity/frontShare, math.MaxInt32))
+	if s.capacity-s.order.Len() > s.capacity/freeShare {
+		slack = math.MaxUint32
+	}
 	if s.slack.Load() != slack {
 		s.slack.Store(slack)
 	}

@@ -151,15 +151,15 @@ func TestHitKeepsAnEntry(t *testing.T) {
 // read.
 func TestHitNearTheFrontMovesNothing(t *testing.T) {
 	const capacity = 800
-	for _, held := range []int{100, capacity / 2, capacity, 3 * capacity} {
+	for _, held := range []int{100, capacity*3/4 - 1, capacity, 3 * capacity} {
 		s := newRecent[int, int](capacity, false)
 		for key := range held {
 			s.set(hash(key), key, intEntry(key))
 		}
 		before := s.moves.Load()
 		from := held - capacity/frontShare
-		if held <= capacity/2 {
-			from = 0 // there is room for as many again
+		if held < capacity*3/4 {
+			from = 0
 		}
 		for range 3 {
 			for key := from; key < held; key++ {

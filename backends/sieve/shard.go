@@ -44,12 +44,14 @@ const (
 	farthestHand = 1024
 	// firstRoom is how many nodes a table is made for at first.
 	firstRoom = 42
+	// perSpare is for how many nodes the table has a place that is free.
+	perSpare = 3
 )
 
 func (s *shard[K, V]) open(capacity int, a Admission) {
 	s.filtered = a == Filtered
 	s.setCapacity(capacity)
-	s.table.Store(index.NewTable[K, record[K, V]](min(firstRoom, capacity)))
+	s.table.Store(index.NewTable[K, record[K, V]](min(firstRoom, capacity), perSpare))
 }
 
 func (s *shard[K, V]) setCapacity(capacity int) {
@@ -255,7 +257,7 @@ func (s *shard[K, V]) remove(hash uint64, key K) (open bool) {
 
 func (s *shard[K, V]) clear() (open bool) {
 	return s.restart(func() *index.Table[K, record[K, V]] {
-		return index.NewTable[K, record[K, V]](min(firstRoom, s.capacity))
+		return index.NewTable[K, record[K, V]](min(firstRoom, s.capacity), perSpare)
 	})
 }
 

@@ -20,6 +20,7 @@ import (
 type Table[K comparable, X any] struct {
 	buckets []bucket[K, X]
 	room    int
+	each    int // nodes for which there is a place more than room
 }
 
 // Room returns how many nodes the table is meant to hold.
@@ -46,11 +47,11 @@ const (
 	nodeTops  = 0x0080808080808080 // the top bit of each node's tag
 )
 
-// NewTable returns a table that is meant to hold the given number of nodes: five in six
-// of its places are then taken.
-func NewTable[K comparable, X any](room int) *Table[K, X] {
-	n := (room*6/5 + perBucket - 1) / perBucket
-	return &Table[K, X]{buckets: make([]bucket[K, X], max(1, n)), room: room}
+// NewTable returns a table that is meant to hold the given number of nodes, and has a place
+// more for each so many of them: more places are more memory and a shorter way.
+func NewTable[K comparable, X any](room, each int) *Table[K, X] {
+	n := (room + room/each + perBucket) / perBucket
+	return &Table[K, X]{buckets: make([]bucket[K, X], n), room: room, each: each}
 }
 
 // home is the bucket where the search for the hash begins. It takes the high half of
@@ -147,7 +148,7 @@ func (t *Table[K, X]) Grown(room int) *Table[K, X] {
 	const atOnce = 4
 	var nodes [atOnce * perBucket]*Node[K, X]
 	var hashes [atOnce * perBucket]uint64
-	larger := NewTable[K, X](room)
+	larger := NewTable[K, X](room, t.each)
 	for buckets := range slices.Chunk(t.buckets, atOnce) {
 		found := 0
 		for i := range buckets {

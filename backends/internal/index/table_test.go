@@ -71,7 +71,7 @@ func TestTableHoldsWhatItWasGiven(t *testing.T) {
 	for _, h := range hashes {
 		t.Run(h.name, func(t *testing.T) {
 			for _, room := range []int{1, 2, 5, 6, 7, 42, 100, 400} {
-				tab := NewTable[int, int](room)
+				tab := NewTable[int, int](room, 3)
 				held := make(map[int]*Node[int, int])
 				rnd := rand.New(rand.NewPCG(3, uint64(room)))
 				each := 1 + room/4
@@ -116,7 +116,7 @@ func TestTableHoldsWhatItWasGiven(t *testing.T) {
 func TestTableGrows(t *testing.T) {
 	for _, h := range hashes {
 		t.Run(h.name, func(t *testing.T) {
-			tab := NewTable[int, int](1)
+			tab := NewTable[int, int](1, 3)
 			held := make(map[int]*Node[int, int])
 			for key := range 300 {
 				if len(held) == tab.room {
@@ -135,7 +135,7 @@ func TestTableGrows(t *testing.T) {
 // it misleads ends all the same.
 func TestPassedOverByMoreThanCanBeCounted(t *testing.T) {
 	const room = 700
-	tab := NewTable[int, int](room)
+	tab := NewTable[int, int](room, 3)
 	held := make(map[int]*Node[int, int])
 	add := func(from, to int) {
 		for key := from; key < to; key++ {
@@ -259,8 +259,11 @@ func TestHomesAreSpread(t *testing.T) {
 
 func TestTableHasRoom(t *testing.T) {
 	for room := 1; room < 3000; room++ {
-		if got := perBucket * len(NewTable[int, int](room).buckets); got < room || got > 6*room/5+perBucket {
-			t.Errorf("a table for %d nodes has %d places, want at most a fifth more and what fills a bucket", room, got)
+		for each := 1; each < 9; each++ {
+			want := room + room/each
+			if got := perBucket * len(NewTable[int, int](room, each).buckets); got <= room || got > want+perBucket {
+				t.Errorf("a table for %d nodes has %d places, want about %d, and one to spare", room, got, want)
+			}
 		}
 	}
 }
