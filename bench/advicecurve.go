@@ -225,10 +225,12 @@ func (a *advice) size(ctx context.Context, s *adviseSettings, rec *capture.Trace
 	if e.Budget < 1 {
 		return fmt.Errorf("--memory %s: there is no room for an entry of %d bytes", s.Memory, e.EntryBytes)
 	}
+	e.RemoteEntries = a.Trace.Keys
 	if s.remoteMemory > 0 {
-		e.RemoteEntries = max(1, s.remoteMemory/e.EntryBytes)
-	} else {
-		e.RemoteEntries = a.Trace.Keys
+		e.RemoteEntries = s.remoteMemory / e.EntryBytes
+	}
+	if e.RemoteEntries < 1 {
+		return fmt.Errorf("--remote-memory %s: there is no room for an entry of %d bytes", s.RemoteMemory, e.EntryBytes)
 	}
 	return nil
 }

@@ -102,36 +102,34 @@ func (c *alternative) estimate() curve.Estimate {
 	return e
 }
 
-// typical is the share of replays that are looked at of what is not steady: a few that are far
-// off are no reason to expect something that most are far from.
-const typical = 0.98
+// promised is how far apart what is promised may be from what comes true, in each direction.
+const promised = 0.02
 
-// settle takes over what is as far from the least as from the most of estimates that are by
-// chance: what is promised is then as near as can be to whichever of them comes true. Where
-// they are far apart, it is the middle of the narrowest range that nearly all are in.
+// settle takes over what estimates that are by chance have in common: the middle of those that are
+// no further apart than twice what is promised, as many of them as can be. So it is as likely as
+// can be that the promise is kept by whichever of them comes true.
 func (c *alternative) settle(estimates []curve.Estimate) {
 	slices.SortFunc(estimates, func(x, y curve.Estimate) int { return cmp.Compare(x.HitRatio, y.HitRatio) })
 	c.Least, c.Most = &estimates[0].HitRatio, &estimates[len(estimates)-1].HitRatio
-	narrowest, n := estimates, len(estimates)
-	if c.unsteady() {
-		n = int(math.Ceil(typical * float64(n)))
-		width := func(of []curve.Estimate) float64 { return of[n-1].HitRatio - of[0].HitRatio }
-		narrowest = estimates[:n]
-		for i := range len(estimates) - n + 1 {
-			if of := estimates[i : i+n]; width(of) < width(narrowest) {
-				narrowest = of
-			}
+	var common []curve.Estimate
+	for i := range estimates {
+		n := i + 1
+		for n < len(estimates) && estimates[n].HitRatio-estimates[i].HitRatio <= 2*promised {
+			n++
+		}
+		if n-i > len(common) {
+			common = estimates[i:n]
 		}
 	}
 	sum := 0.0
 	tiers := make([]float64, len(c.Tiers))
-	for _, e := range narrowest {
+	for _, e := range common {
 		sum += e.HitRatio
 		for i, t := range e.Tiers {
 			tiers[i] += t
 		}
 	}
-	middle := (narrowest[0].HitRatio + narrowest[n-1].HitRatio) / 2
+	middle := (common[0].HitRatio + common[len(common)-1].HitRatio) / 2
 	for i := range tiers { // of the mean, to add up to the middle
 		tiers[i] *= middle / max(sum, 1e-9)
 	}

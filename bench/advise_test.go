@@ -142,7 +142,7 @@ func estimates(hits ...float64) (all []curve.Estimate) {
 }
 
 // TestChanceIsTold: of replays that are near each other the middle is promised, of others what
-// is near most of them, and those are given up for something steady, unless it is far worse.
+// is near most of them is named, and those are given up for something steady, unless it is far worse.
 func TestChanceIsTold(t *testing.T) {
 	two := []adviceTier{{Name: "l1", Policy: "lru"}, {Name: "l2", Policy: "sieve"}}
 	near := &alternative{Tiers: slices.Clone(two)}
@@ -156,6 +156,10 @@ func TestChanceIsTold(t *testing.T) {
 	far.settle(estimates(hits...))
 	if !far.unsteady() || math.Abs(far.HitRatio-0.555) > 1e-9 || *far.Least != 0.4 || *far.Most != 0.56 {
 		t.Errorf("one far off: %+v, want the middle of the others", far)
+	}
+	split := &alternative{Tiers: slices.Clone(two)}
+	if split.settle(estimates(0.7, 0.5, 0.5, 0.51, 0.65, 0.6)); math.Abs(split.HitRatio-0.505) > 1e-9 {
+		t.Errorf("in parts: %+v, want the middle of the largest", split)
 	}
 	s := &adviseSettings{Goal: goalOrigin}
 	if got := s.chooseSteady([]*alternative{far, near}); got != near {
@@ -246,6 +250,21 @@ func TestAdviseWithRoomForFew(t *testing.T) {
 			t.Errorf("%s: want each once, with room", c.argument())
 		}
 		seen[c.argument()] = true
+	}
+}
+
+// Where no entry has room nothing can be advised.
+func TestAdviseWithRoomForNone(t *testing.T) {
+	for _, args := range [][]string{
+		{"--memory", "1KiB"},
+		{"--memory", "1GiB", "--entry-bytes", "1TiB"},
+		{"--remote-latency", "1ms", "--remote-memory", "1B"},
+	} {
+		code, _, stderr := bench(t.Context(), append([]string{"advise", "--keys", "10", "--requests", "10"}, args...)...)
+		if code != exitFailure {
+			t.Errorf("%v: exit code %d", args, code)
+		}
+		wantOneLine(t, stderr, "no room for an entry")
 	}
 }
 
