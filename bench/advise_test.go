@@ -45,7 +45,7 @@ func holds(t *testing.T, a *advice, document, file string) {
 		t.Errorf("validate says %q", stdout)
 	}
 	// Several, as some evictions draw by chance.
-	const replays = 5
+	const replays = 3
 	mean := 0.0
 	for range replays {
 		code, stdout, stderr = bench(t.Context(), "trace", "--json", "-", "--tiers", a.Advice.argument(), file)
