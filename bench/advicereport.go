@@ -73,7 +73,7 @@ func (s *adviceSample) tell(of *adviseSettings, requests int64) {
 	case s.greater:
 		s.Over = fmt.Sprintf("with fewer keys the error would be about more than %.0f point", 100*mostSpread)
 	default:
-		s.Over = fmt.Sprintf("with fewer keys the smallest store would have fewer than %d entries", curve.LeastEntries)
+		s.Over = fmt.Sprintf("with less the smallest store would have fewer than %d entries, or the part fewer than %d keys", curve.LeastEntries, curve.LeastKeys)
 	}
 }
 

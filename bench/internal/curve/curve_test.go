@@ -204,7 +204,8 @@ func TestRate(t *testing.T) {
 		o    Options
 		want float64
 	}{
-		{1011, 1, Options{Smallest: 500}, 0.2},
+		{1011, 1, Options{Smallest: 500}, 1},
+		{4000, 1, Options{Smallest: 4000}, 0.5},
 		{1011, 1, Options{Smallest: 100}, 1},
 		{600_000, 1, Options{Smallest: 500}, 0.2},
 		{600_000, 1, Options{Smallest: 4000}, 0.1},

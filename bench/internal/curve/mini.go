@@ -45,6 +45,8 @@ const (
 	// LeastEntries is what the smallest store has to hold: evictions with parts, such
 	// as the window of W-TinyLFU, are not themselves in fewer.
 	LeastEntries = 100
+	// LeastKeys are as few as can stand for all: loops over fewer are not like one over all.
+	LeastKeys = 2000
 )
 
 // rate returns the share of the keys that is needed where those that are not hot have the
@@ -58,12 +60,13 @@ func (o Options) rate(keys int64, cold float64) float64 {
 		most = Tenth
 	}
 	r := min(most/max(cold, most), enoughKeys/float64(max(1, keys)))
-	return max(r, o.least())
+	return max(r, o.least(keys))
 }
 
-// least returns the share of keys with which the smallest store has enough entries.
-func (o Options) least() float64 {
-	return min(1, LeastEntries/float64(max(1, o.Smallest)))
+// least returns the share of keys with which they are enough, and the smallest store has enough
+// entries.
+func (o Options) least(keys int64) float64 {
+	return min(1, max(LeastEntries/float64(max(1, o.Smallest)), LeastKeys/float64(max(1, keys))))
 }
 
 // Mini is a trace, or a part of its keys. Its methods may be called concurrently.
@@ -92,7 +95,8 @@ func Reduce(ctx context.Context, rec *capture.Trace, o Options) (*Mini, error) {
 		return nil, err
 	}
 	cold := 1 - float64(of.hotRequests)/float64(max(1, requests))
-	rate := o.rate(rec.Distinct()-int64(len(of.hot)), cold)
+	keys := rec.Distinct() - int64(len(of.hot))
+	rate, least := o.rate(keys, cold), o.least(keys)
 	for {
 		if o.Rate == 0 && rate*cold > 1-spared {
 			return whole, nil
@@ -102,9 +106,9 @@ func Reduce(ctx context.Context, rec *capture.Trace, o Options) (*Mini, error) {
 			return nil, err
 		}
 		// By chance it may have more requests than a part of so many keys should.
-		if has := float64(part.Counts().Requests) / float64(requests); o.Rate == 0 && o.Most > 0 && has > o.Most && rate > o.least() {
+		if has := float64(part.Counts().Requests) / float64(requests); o.Rate == 0 && o.Most > 0 && has > o.Most && rate > least {
 			part.Close()
-			rate = max(0.98*rate*o.Most/has, o.least())
+			rate = max(0.98*rate*o.Most/has, least)
 			continue
 		}
 		m := &Mini{whole: rec, rate: rate, of: of, work: new(atomic.Int64)}
