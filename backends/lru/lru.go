@@ -1,10 +1,11 @@
 // Package lru is a tier in this process's memory, bounded by the number of entries:
 // golang-lru's LRU, 2Q or ARC, sharded so that cores do not wait for one lock.
 //
-// A hit of an LRU takes no lock as long as its entry is near the front of its shard, or
-// the shard has room; a 2Q and an ARC lock their shard for each.
+// A hit of an LRU takes no lock while its entry is near the front of its shard, or a
+// quarter of the shard is free; a 2Q and an ARC lock their shard for each.
 //
-// What it gives back it has not checked for age: reads do not look at the clock. An entry whose life is over stays until something evicts or replaces
+// What it gives back it has neither copied nor checked for age: reads do not look at
+// the clock. An entry whose life is over stays until something evicts or replaces
 // it.
 package lru
 
@@ -30,8 +31,8 @@ type Options struct {
 
 	// Shards is how many parts, each with its own lock and its share of Capacity,
 	// the entries are spread over by hash. Each part evicts on its own, and an LRU with
-	// several leaves what is near the front of its part where it is, so that only 1
-	// gives the exact order. Zero: a few for each core where Capacity allows.
+	// several leaves what is near the front of its part where it is, and only marks what is used
+	// while a quarter of the part is free, so that only 1 gives the exact order. Zero: a few for each core where Capacity allows.
 	Shards int
 }
 
@@ -102,7 +103,7 @@ func NewWith[K comparable, V any](o Options) *Store[K, V] {
 	for i := range s.shards {
 		capacity := s.share(o.Capacity, i)
 		if o.Eviction == LRU {
-			s.shards[i] = newRecent[K, V](capacity, len(s.shards) == 1)
+			s.shards[i] = newRecent[K, V](capacity, len(s.shards) == 1, s.keys.Hash)
 		} else {
 			s.shards[i] = newLocked[K, V](o.Eviction, capacity)
 		}

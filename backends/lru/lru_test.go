@@ -86,7 +86,7 @@ func TestKeyThatCannotBeCompared(t *testing.T) {
 func TestTTL(t *testing.T) { memtest.TTL(t, newStore[string, int](lru.LRU)) }
 
 func TestEntryIsNotCopiedWithoutNeed(t *testing.T) {
-	s := lru.NewWith[string, int](lru.Options{Capacity: 10, Eviction: lru.ARC})
+	s := lru.New[string, int](10)
 	entry := tier.NewEntry(1, tier.Meta{UsableUntil: tier.Now().Add(time.Hour)})
 	for _, ttl := range []time.Duration{2 * time.Hour, tier.Forever} {
 		if err := s.Set(context.Background(), "key", entry, ttl); err != nil {

@@ -17,8 +17,9 @@ import (
 // Unless the order is to be exact, a hit leaves its entry where it is while no more than
 // slack others have come to the front since the entry did: most hits of a skewed load are
 // of entries near the front, which are far from being evicted. While a quarter of the
-// shard is free, hits move nothing: before anything is evicted, so many entries must come,
-// and the hits meanwhile move up what is in use.
+// shard is free hits move nothing, but mark their entry as used; so do those that find
+// the lock taken. An entry that is to be evicted goes to the front instead if it is
+// marked, for once.
 type recent[K comparable, V any] struct {
 	index atomic.Pointer[index.Table[K, record[V]]] // nil when closed
 	moves atomic.Uint32                             // how often an entry came to the front
@@ -27,8 +28,10 @@ type recent[K comparable, V any] struct {
 	_ [64]byte // keeps the lock off the line that every reader needs
 
 	mu       sync.Mutex
+	hash     func(K) uint64
 	order    *simplelru.LRU[*index.Node[K, record[V]], struct{}]
 	capacity int
+	most     int // how many order has held, as its map does not shrink
 	exact    bool
 	evicted  int64
 
@@ -37,8 +40,15 @@ type recent[K comparable, V any] struct {
 
 // record is what a node holds besides its key.
 type record[V any] struct {
+	entry   atomic.Pointer[tier.Entry[V]]
 	movedAt atomic.Uint32 // which of the shard's moves was its last
-	entry   tier.Entry[V] // inside its node, so that a hit is one look into memory less
+	used    atomic.Uint32 // 1 when there was a hit since that moved nothing, and should have
+}
+
+func (r *record[V]) use() {
+	if r.used.Load() == 0 {
+		r.used.Store(1)
+	}
 }
 
 const (
@@ -53,20 +63,30 @@ const (
 	// freeShare is the part of a shard, 1 in so many, that must be free for its order to
 	// be nobody's concern yet.
 	freeShare = 4
+	// unordered is the slack of a shard with so much free.
+	unordered = math.MaxUint32
+	// mostSpared bounds what one eviction costs when all are marked as used.
+	mostSpared = 1024
 )
 
-func newRecent[K comparable, V any](capacity int, exact bool) *recent[K, V] {
-	s := &recent[K, V]{capacity: capacity, exact: exact}
+func newRecent[K comparable, V any](capacity int, exact bool, hash func(K) uint64) *recent[K, V] {
+	s := &recent[K, V]{capacity: capacity, exact: exact, hash: hash}
 	s.restart()
 	return s
 }
 
 // restart is for who holds the lock, or nobody knows of the shard yet.
 func (s *recent[K, V]) restart() {
-	// The constructor's only error is about sizes below 1.
-	s.order, _ = simplelru.NewLRU[*index.Node[K, record[V]], struct{}](s.capacity, nil)
+	s.order = newOrder[K, V](s.capacity)
+	s.most = 0
 	s.index.Store(index.NewTable[K, record[V]](min(firstRoom, s.capacity), perSpare))
 	s.setSlack()
+}
+
+func newOrder[K comparable, V any](capacity int) *simplelru.LRU[*index.Node[K, record[V]], struct{}] {
+	// The constructor's only error is about sizes below 1.
+	order, _ := simplelru.NewLRU[*index.Node[K, record[V]], struct{}](capacity, nil)
+	return order
 }
 
 // setSlack follows each change of how many are held, or may be.
@@ -76,7 +96,7 @@ func (s *recent[K, V]) setSlack() {
 	}
 	slack := uint32(min(s.capacity/frontShare, math.MaxInt32))
 	if s.capacity-s.order.Len() > s.capacity/freeShare {
-		slack = math.MaxUint32
+		slack = unordered
 	}
 	if s.slack.Load() != slack {
 		s.slack.Store(slack)
@@ -92,68 +112,92 @@ func (s *recent[K, V]) get(hash uint64, key K) (entry *tier.Entry[V], open bool)
 	if n == nil {
 		return nil, true
 	}
-	if s.isBehind(n) {
+	switch slack := s.slack.Load(); {
+	case slack == unordered:
+		n.Item.use()
+	case s.moves.Load()-n.Item.movedAt.Load() > slack:
 		s.moveUp(n)
 	}
-	return &n.Item.entry, true
+	return n.Item.entry.Load(), true
 }
 
-// isBehind reports whether the node has left the front.
-func (s *recent[K, V]) isBehind(n *index.Node[K, record[V]]) bool {
-	return s.moves.Load()-n.Item.movedAt.Load() > s.slack.Load()
-}
-
-// moveUp moves a node to the front, if it is still held. Where the order is not exact
-// anyway, nobody waits for that: the next hit will do it.
+// moveUp moves a node that is behind to the front. Where the order is not exact anyway, nobody
+// waits for that.
 func (s *recent[K, V]) moveUp(n *index.Node[K, record[V]]) {
 	if s.exact {
 		s.mu.Lock()
 	} else if !s.mu.TryLock() {
+		n.Item.use()
 		return
 	}
 	defer s.mu.Unlock()
-	if s.order == nil || !s.isBehind(n) {
-		return
+	if s.order != nil {
+		s.touch(n)
 	}
+}
+
+// touch does for a use of the node what it asks for, if the node is still held. The lock is
+// held.
+func (s *recent[K, V]) touch(n *index.Node[K, record[V]]) {
+	switch slack := s.slack.Load(); {
+	case slack == unordered:
+		n.Item.use()
+	case s.moves.Load()-n.Item.movedAt.Load() > slack:
+		s.toFront(n)
+	}
+}
+
+func (s *recent[K, V]) toFront(n *index.Node[K, record[V]]) {
 	if _, held := s.order.Get(n); held {
+		n.Item.used.Store(0)
 		n.Item.movedAt.Store(s.moves.Add(1))
 	}
 }
 
 func (s *recent[K, V]) set(hash uint64, key K, entry *tier.Entry[V]) (open bool) {
-	n := &index.Node[K, record[V]]{Key: key, Hash: hash}
-	n.Item.entry = *entry
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.index.Load()
 	if t == nil {
 		return false
 	}
-	n.Item.movedAt.Store(s.moves.Add(1))
-	if old, at := t.Find(hash, key); old != nil {
-		t.Replace(at, n)
-		s.order.Remove(old)
-		s.order.Add(n, struct{}{})
+	if n, _ := t.Find(hash, key); n != nil {
+		n.Item.entry.Store(entry)
+		s.touch(n)
 		return true
 	}
 	if s.order.Len() >= s.capacity {
 		s.evict(t)
 	}
 	if s.order.Len() >= t.Room() {
-		t = t.Grown(min(2*t.Room(), s.capacity))
+		t = t.Anew(min(2*t.Room(), s.capacity), s.hashOf)
 		s.index.Store(t)
 	}
-	t.Insert(n)
+	n := &index.Node[K, record[V]]{Key: key}
+	n.Item.entry.Store(entry)
+	n.Item.movedAt.Store(s.moves.Add(1))
 	s.order.Add(n, struct{}{})
+	t.Insert(hash, n)
+	s.most = max(s.most, s.order.Len())
 	s.setSlack()
 	return true
 }
 
+func (s *recent[K, V]) hashOf(n *index.Node[K, record[V]]) uint64 { return s.hash(n.Key) }
+
 // evict lets go of the least recently used entry.
 func (s *recent[K, V]) evict(t *index.Table[K, record[V]]) {
+	for range mostSpared {
+		n, _, _ := s.order.GetOldest()
+		if n.Item.used.Load() == 0 {
+			break
+		}
+		s.toFront(n)
+	}
 	n, _, _ := s.order.RemoveOldest()
-	_, at := t.Find(n.Hash, n.Key)
-	t.Remove(n, at)
+	hash := s.hashOf(n)
+	_, at := t.Find(hash, n.Key)
+	t.Remove(hash, at)
 	s.evicted++
 }
 
@@ -165,7 +209,7 @@ func (s *recent[K, V]) remove(hash uint64, key K) (open bool) {
 		return false
 	}
 	if n, at := t.Find(hash, key); n != nil {
-		t.Remove(n, at)
+		t.Remove(hash, at)
 		s.order.Remove(n)
 		s.setSlack()
 	}
@@ -201,10 +245,17 @@ func (s *recent[K, V]) resize(capacity int) (open bool) {
 		s.evict(t)
 	}
 	s.order.Resize(capacity)
-	s.setSlack()
-	if t.Room() > capacity {
-		s.index.Store(t.Grown(capacity))
+	if s.most/2 > capacity { // its map would stay as large as it was
+		order := newOrder[K, V](capacity)
+		for _, n := range s.order.Keys() {
+			order.Add(n, struct{}{})
+		}
+		s.order, s.most = order, order.Len()
 	}
+	if t.Room() > capacity {
+		s.index.Store(t.Anew(capacity, s.hashOf))
+	}
+	s.setSlack()
 	return true
 }
 

@@ -33,7 +33,7 @@ func (s *recent[K, V]) check() error {
 		}
 		return nil
 	}
-	indexed, err := t.Check()
+	indexed, err := t.Check(s.hashOf)
 	switch {
 	case err != nil:
 		return err
@@ -46,7 +46,7 @@ func (s *recent[K, V]) check() error {
 	}
 	last := s.moves.Load()
 	for i, n := range slices.Backward(s.order.Keys()) { // the newest first
-		if found, _ := t.Find(n.Hash, n.Key); found != n {
+		if found, _ := t.Find(s.hashOf(n), n.Key); found != n {
 			return fmt.Errorf("%v is in the order, but the index gives %p, not %p", n.Key, found, n)
 		}
 		moved := n.Item.movedAt.Load()
@@ -74,7 +74,7 @@ func hash(key int) uint64 { return rand.NewPCG(uint64(key), 1).Uint64() }
 func TestExactOrder(t *testing.T) {
 	for seed := range uint64(20) {
 		capacity := 1 + int(seed)*3
-		s := newRecent[int, int](capacity, true)
+		s := newRecent[int, int](capacity, true, hash)
 		want, err := simplelru.NewLRU[int, int](capacity, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -119,7 +119,7 @@ func TestExactOrder(t *testing.T) {
 // In a full shard an entry that had a hit outlives seven in eight of what may come.
 func TestHitKeepsAnEntry(t *testing.T) {
 	const capacity = 800
-	s := newRecent[int, int](capacity, false)
+	s := newRecent[int, int](capacity, false, hash)
 	next := 0
 	add := func(n int) {
 		for range n {
@@ -152,7 +152,7 @@ func TestHitKeepsAnEntry(t *testing.T) {
 func TestHitNearTheFrontMovesNothing(t *testing.T) {
 	const capacity = 800
 	for _, held := range []int{100, capacity*3/4 - 1, capacity, 3 * capacity} {
-		s := newRecent[int, int](capacity, false)
+		s := newRecent[int, int](capacity, false, hash)
 		for key := range held {
 			s.set(hash(key), key, intEntry(key))
 		}
@@ -174,20 +174,118 @@ func TestHitNearTheFrontMovesNothing(t *testing.T) {
 	}
 }
 
-// Hits of a shard with room move nothing at first; those that come while it fills up do,
-// so that what is in use is not what goes first.
-func TestHitsWhileItFillsUp(t *testing.T) {
-	const capacity, inUse = 800, 50
-	s := newRecent[int, int](capacity, false)
-	key := 0
-	for ; key < 3*capacity; key++ {
-		s.set(hash(key), key, intEntry(key))
-		if key%100 == 0 {
-			for used := range min(inUse, key) {
-				if e, _ := s.get(hash(used), used); e == nil {
-					t.Fatalf("key %d, which had hits all the time, is evicted when %d were added", used, key)
+// Hits of a shard with much room move nothing, but are not forgotten when it has filled up, or
+// has to do with less.
+func TestHitsOfAShardWithRoomAreRemembered(t *testing.T) {
+	const capacity, inUse = 800, 100
+	for _, held := range []int{inUse, capacity / 2, capacity*3/4 - 1, capacity - 1} {
+		for name, squeeze := range map[string]func(s *recent[int, int]){
+			"others come": func(s *recent[int, int]) {
+				for key := held; key < held+capacity-inUse; key++ {
+					s.set(hash(key), key, intEntry(key))
+				}
+			},
+			"resized": func(s *recent[int, int]) { s.resize(inUse) },
+		} {
+			s := newRecent[int, int](capacity, false, hash)
+			for key := range held {
+				s.set(hash(key), key, intEntry(key))
+			}
+			for key := range inUse {
+				if e, _ := s.get(hash(key), key); e == nil {
+					t.Fatalf("%d of %d: key %d is not held", held, capacity, key)
 				}
 			}
+			squeeze(s)
+			for key := range inUse {
+				if e, _ := s.get(hash(key), key); e == nil {
+					t.Errorf("%d of %d, then %s: key %d had a hit, and is evicted before those that had none", held, capacity, name, key)
+					break
+				}
+			}
+			if err := s.check(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// A hit that finds the lock taken does not wait, and counts all the same.
+func TestHitBesideAWriterIsRemembered(t *testing.T) {
+	const capacity = 800
+	s := newRecent[int, int](capacity, false, hash)
+	for key := range capacity {
+		s.set(hash(key), key, intEntry(key))
+	}
+	s.mu.Lock()
+	if e, _ := s.get(hash(0), 0); e == nil {
+		t.Error("key 0 is not held")
+	}
+	s.mu.Unlock()
+	for key := capacity; key < capacity+10; key++ {
+		s.set(hash(key), key, intEntry(key))
+	}
+	if e, _ := s.get(hash(0), 0); e == nil {
+		t.Error("key 0 had a hit beside a writer, and is evicted as if it had none")
+	}
+	if e, _ := s.get(hash(1), 1); e != nil {
+		t.Error("key 1 had no hit, and is held")
+	}
+}
+
+// Where all are marked as used, one has to go all the same.
+func TestAllAreMarked(t *testing.T) {
+	const capacity = 3 * mostSpared
+	s := newRecent[int, int](capacity, false, hash)
+	for key := range capacity {
+		s.set(hash(key), key, intEntry(key))
+	}
+	for _, n := range s.order.Keys() {
+		n.Item.use()
+	}
+	for key := capacity; key < 2*capacity; key++ {
+		s.set(hash(key), key, intEntry(key))
+	}
+	if held, _, evicted := s.usage(); held != capacity || evicted != capacity {
+		t.Errorf("%d held, %d evicted, want %d of each", held, evicted, capacity)
+	}
+	if err := s.check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// golang-lru's map does not shrink, so that a shard which has become much smaller needs
+// another.
+func TestResizeToMuchLessMakesTheOrderAnew(t *testing.T) {
+	s := newRecent[int, int](1000, true, hash)
+	for key := range 1000 {
+		s.set(hash(key), key, intEntry(key))
+	}
+	before := s.order
+	if s.resize(600); s.order != before {
+		t.Error("resized to 600 of 1000 the order is made anew, want it kept")
+	}
+	want := heldKeys(s)[500:]
+	if s.resize(100); s.order == before {
+		t.Error("resized to 100 of 1000 the order is kept, want another")
+	}
+	if got := heldKeys(s); !slices.Equal(got, want) {
+		t.Errorf("order %v, want %v", got, want)
+	}
+	if err := s.check(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSetOfAHeldKeyDoesNotAllocate(t *testing.T) {
+	for _, exact := range []bool{true, false} {
+		s := newRecent[int, int](100, exact, hash)
+		for key := range 100 {
+			s.set(hash(key), key, intEntry(key))
+		}
+		entry, first := intEntry(7), hash(0)
+		if got := testing.AllocsPerRun(100, func() { s.set(first, 0, entry) }); got != 0 {
+			t.Errorf("exact %v: %v objects for a Set of a held key", exact, got)
 		}
 	}
 }

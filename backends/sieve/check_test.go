@@ -35,13 +35,13 @@ func (s *shard[K, V]) check() error {
 			if n.Item.window != (q == &s.window) {
 				return fmt.Errorf("node %v is in the wrong queue: window %v", n.Key, n.Item.window)
 			}
-			if got, _ := t.Find(n.Hash, n.Key); got != n {
+			if got, _ := t.Find(n.Item.hash, n.Key); got != n {
 				return fmt.Errorf("node %v is in a queue, but the table gives %p, not %p", n.Key, got, n)
 			}
 			handFound = handFound || n == s.hand && q == &s.main
 		}
 	}
-	held, err := t.Check()
+	held, err := t.Check(hashOf)
 	mainRoom := s.capacity - s.windowRoom
 	switch {
 	case err != nil:

@@ -15,12 +15,13 @@ type record[K comparable, V any] struct {
 	entry   tier.Entry[V]
 
 	// Of the shard's lock.
+	hash       uint64
 	prev, next *index.Node[K, record[K, V]] // prev is newer
 }
 
 func newNode[K comparable, V any](key K, hash uint64, entry *tier.Entry[V]) *index.Node[K, record[K, V]] {
-	n := &index.Node[K, record[K, V]]{Key: key, Hash: hash}
-	n.Item.entry = *entry
+	n := &index.Node[K, record[K, V]]{Key: key}
+	n.Item.entry, n.Item.hash = *entry, hash
 	return n
 }
 
@@ -31,3 +32,5 @@ func (r *record[K, V]) visit() {
 		r.visited.Store(1)
 	}
 }
+
+func hashOf[K comparable, V any](n *index.Node[K, record[K, V]]) uint64 { return n.Item.hash }

@@ -71,7 +71,7 @@ func (s *shard[K, V]) set(n *index.Node[K, record[K, V]]) (open bool) {
 	if t == nil {
 		return false
 	}
-	if old, at := t.Find(n.Hash, n.Key); old != nil {
+	if old, at := t.Find(n.Item.hash, n.Key); old != nil {
 		n.Item.visited.Store(1)
 		n.Item.window = old.Item.window
 		s.queueOf(old).replace(old, n)
@@ -89,10 +89,10 @@ func (s *shard[K, V]) set(n *index.Node[K, record[K, V]]) (open bool) {
 		s.makeRoom(t)
 	}
 	if s.len() >= t.Room() {
-		t = t.Grown(min(2*t.Room(), s.capacity))
+		t = t.Anew(min(2*t.Room(), s.capacity), hashOf)
 		s.table.Store(t)
 	}
-	t.Insert(n)
+	t.Insert(n.Item.hash, n)
 	if s.windowRoom == 0 {
 		s.main.push(n)
 		return true
@@ -121,7 +121,7 @@ func (s *shard[K, V]) makeRoom(t *index.Table[K, record[K, V]]) {
 		candidate.Item.visited.Store(0)
 		s.count(candidate)
 	}
-	if s.sketch.estimate(candidate.Hash) > s.sketch.estimate(victim.Hash) {
+	if s.sketch.estimate(candidate.Item.hash) > s.sketch.estimate(victim.Item.hash) {
 		s.evict(t, victim)
 		s.promote(candidate)
 	} else {
@@ -157,7 +157,7 @@ func (s *shard[K, V]) renewSketch() {
 	if s.sketch != nil {
 		for _, q := range []*queue[K, V]{&s.window, &s.main} {
 			for n := q.newest; n != nil; n = n.Item.next {
-				fresh.learn(n.Hash, s.sketch.estimate(n.Hash))
+				fresh.learn(n.Item.hash, s.sketch.estimate(n.Item.hash))
 			}
 		}
 	}
@@ -167,7 +167,7 @@ func (s *shard[K, V]) renewSketch() {
 // count tells the sketch of a request.
 func (s *shard[K, V]) count(n *index.Node[K, record[K, V]]) {
 	if s.sketch != nil {
-		s.sketch.add(n.Hash)
+		s.sketch.add(n.Item.hash)
 	}
 }
 
@@ -211,7 +211,7 @@ func (s *shard[K, V]) resize(capacity int) (open bool) {
 		}
 	}
 	if t.Room() > s.capacity {
-		s.table.Store(t.Grown(s.capacity))
+		s.table.Store(t.Anew(s.capacity, hashOf))
 	}
 	// A sketch for more is made when there is more to know.
 	if less && s.filtered && (s.sketch != nil || s.len() >= s.capacity/2) {
@@ -227,8 +227,8 @@ func (s *shard[K, V]) evict(t *index.Table[K, record[K, V]], n *index.Node[K, re
 
 // drop takes a node out of the table and its queue, and the hand on to the next.
 func (s *shard[K, V]) drop(t *index.Table[K, record[K, V]], n *index.Node[K, record[K, V]]) {
-	_, at := t.Find(n.Hash, n.Key)
-	t.Remove(n, at)
+	_, at := t.Find(n.Item.hash, n.Key)
+	t.Remove(n.Item.hash, at)
 	if s.hand == n {
 		s.hand = n.Item.prev
 	}

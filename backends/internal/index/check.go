@@ -3,8 +3,8 @@ package index
 import "fmt"
 
 // Check returns what is wrong with the table, which nobody may change meanwhile, and how
-// many nodes it holds. It is for the tests of who builds on the table.
-func (t *Table[K, X]) Check() (held int, err error) {
+// many nodes it holds. It is told the hash of each, and is for the tests of who builds on the table.
+func (t *Table[K, X]) Check(hash func(*Node[K, X]) uint64) (held int, err error) {
 	passed := make([]int, len(t.buckets))
 	seen := make(map[K]bool)
 	for i := range t.buckets {
@@ -20,18 +20,19 @@ func (t *Table[K, X]) Check() (held int, err error) {
 				continue
 			}
 			held++
-			if tag != tagOf(n.Hash) {
-				return 0, fmt.Errorf("bucket %d has tag %#x at %d, want %#x", i, tag, at, tagOf(n.Hash))
+			if tag != tagOf(hash(n)) {
+				return 0, fmt.Errorf("bucket %d has tag %#x at %d, want %#x", i, tag, at, tagOf(hash(n)))
 			}
 			if seen[n.Key] {
 				return 0, fmt.Errorf("key %v is there twice", n.Key)
 			}
 			seen[n.Key] = true
-			if got, place := t.Find(n.Hash, n.Key); got != n || place != (Place[K, X]{b, uint(at)}) {
+			if got, place := t.Find(hash(n), n.Key); got != n || place != (Place[K, X]{b, uint(at)}) {
 				return 0, fmt.Errorf("node %v is in bucket %d at %d, but not found there", n.Key, i, at)
 			}
-			for home := int(t.home(n.Hash)); home != i; home = (home + 1) % len(t.buckets) {
-				passed[home]++
+			for j, looked := t.home(hash(n)), 0; j != uint64(i); looked++ {
+				passed[j]++
+				j = t.after(j, looked, hash(n))
 			}
 		}
 	}

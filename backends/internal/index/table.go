@@ -13,7 +13,7 @@ import (
 //
 // Buckets are as large as a cache line: seven nodes, and a word with a tag of seven bits of
 // the hash for each of them, compared all at once. A node whose bucket is full goes
-// to the next that is not, and the buckets passed over count it, so that a search
+// to another that is not, and the buckets passed over count it, so that a search
 // knows where it may stop, and a removal leaves no tombstone. Source of the layout: F14,
 // Facebook's folly, 2019; of the comparison: Mycroft, "Determine if a word has a
 // zero byte", 1987.
@@ -60,6 +60,20 @@ func (t *Table[K, X]) home(hash uint64) uint64 {
 	return (hash >> 32) * uint64(len(t.buckets)) >> 32
 }
 
+// after is the bucket where the search goes on when it has looked into i as its so manieth,
+// counted from 0. The second lies anywhere, so that those that have no room at home do not
+// crowd one region; from there the search goes through all.
+func (t *Table[K, X]) after(i uint64, looked int, hash uint64) uint64 {
+	if looked == 0 {
+		const spread = 0x9E3779B97F4A7C15 // 2^64 by the golden ratio: all bits move up into the home
+		return t.home(hash * spread)
+	}
+	if i++; i == uint64(len(t.buckets)) {
+		i = 0
+	}
+	return i
+}
+
 // tagOf takes bits of the hash that neither home nor the choice of a shard uses. The
 // top bit tells it from an empty place.
 func tagOf(hash uint64) uint64 { return hash>>24&0x7f | 0x80 }
@@ -76,7 +90,7 @@ func matches(tags, tag uint64) uint64 {
 func (t *Table[K, X]) Find(hash uint64, key K) (n *Node[K, X], at Place[K, X]) {
 	tag := tagOf(hash)
 	i := t.home(hash)
-	for range t.buckets {
+	for looked := range len(t.buckets) + 1 {
 		b := &t.buckets[i]
 		tags := b.tags.Load()
 		for m := matches(tags, tag); m != 0; m &= m - 1 {
@@ -88,20 +102,15 @@ func (t *Table[K, X]) Find(hash uint64, key K) (n *Node[K, X], at Place[K, X]) {
 		if tags>>passedBit == 0 {
 			break
 		}
-		if i++; i == uint64(len(t.buckets)) {
-			i = 0
-		}
+		i = t.after(i, looked, hash)
 	}
 	return nil, Place[K, X]{}
 }
 
 // Insert adds a node whose key is not in the table, which must have a place left.
-func (t *Table[K, X]) Insert(n *Node[K, X]) { t.place(n, n.Hash) }
-
-// place is Insert for a node whose hash is at hand.
-func (t *Table[K, X]) place(n *Node[K, X], hash uint64) {
+func (t *Table[K, X]) Insert(hash uint64, n *Node[K, X]) {
 	i := t.home(hash)
-	for {
+	for looked := 0; ; looked++ {
 		b := &t.buckets[i]
 		tags := b.tags.Load()
 		if free := ^tags & nodeTops; free != 0 {
@@ -111,26 +120,22 @@ func (t *Table[K, X]) place(n *Node[K, X], hash uint64) {
 			return
 		}
 		b.pass(tags, +1)
-		if i++; i == uint64(len(t.buckets)) {
-			i = 0
-		}
+		i = t.after(i, looked, hash)
 	}
 }
 
 // Replace puts a node in the place of one with the same key.
 func (t *Table[K, X]) Replace(at Place[K, X], n *Node[K, X]) { at.bucket.nodes[at.index].Store(n) }
 
-// Remove takes out a node at the place where it was just found, and tells the
-// buckets that it passed over.
-func (t *Table[K, X]) Remove(n *Node[K, X], at Place[K, X]) {
+// Remove takes out the node at the place where it was just found by the hash, and tells
+// the buckets that it passed over.
+func (t *Table[K, X]) Remove(hash uint64, at Place[K, X]) {
 	at.bucket.tags.Store(at.bucket.tags.Load() &^ (0xff << (8 * at.index)))
 	at.bucket.nodes[at.index].Store(nil)
-	i := t.home(n.Hash)
-	for &t.buckets[i] != at.bucket {
+	i := t.home(hash)
+	for looked := 0; &t.buckets[i] != at.bucket; looked++ {
 		t.buckets[i].pass(t.buckets[i].tags.Load(), -1)
-		if i++; i == uint64(len(t.buckets)) {
-			i = 0
-		}
+		i = t.after(i, looked, hash)
 	}
 }
 
@@ -141,14 +146,15 @@ func (b *bucket[K, X]) pass(tags uint64, by int64) {
 	}
 }
 
-// Grown returns a larger table with the same nodes.
-func (t *Table[K, X]) Grown(room int) *Table[K, X] {
+// Anew returns another table with the same nodes, for more or for fewer, which must have room.
+// It is told the hash of each.
+func (t *Table[K, X]) Anew(room int, hash func(*Node[K, X]) uint64) *Table[K, X] {
 	// Writers wait for this, and each node is a wait for memory. To look at the hashes
 	// of some nodes before the first of them is placed lets these waits overlap.
 	const atOnce = 4
 	var nodes [atOnce * perBucket]*Node[K, X]
 	var hashes [atOnce * perBucket]uint64
-	larger := NewTable[K, X](room, t.each)
+	anew := NewTable[K, X](room, t.each)
 	for buckets := range slices.Chunk(t.buckets, atOnce) {
 		found := 0
 		for i := range buckets {
@@ -160,11 +166,11 @@ func (t *Table[K, X]) Grown(room int) *Table[K, X] {
 			}
 		}
 		for i, n := range nodes[:found] {
-			hashes[i] = n.Hash
+			hashes[i] = hash(n)
 		}
 		for i, n := range nodes[:found] {
-			larger.place(n, hashes[i])
+			anew.Insert(hashes[i], n)
 		}
 	}
-	return larger
+	return anew
 }

@@ -6,6 +6,9 @@ import (
 	"testing"
 )
 
+// hashOf is that of nodes whose item is their hash.
+func hashOf[K comparable](n *Node[K, uint64]) uint64 { return n.Item }
+
 // hashAt returns a hash whose home in the table is the given bucket.
 func hashAt[K comparable, V any](t *Table[K, V], home int, tag uint64) uint64 {
 	n := uint64(len(t.buckets))
@@ -15,34 +18,34 @@ func hashAt[K comparable, V any](t *Table[K, V], home int, tag uint64) uint64 {
 // hashes are ways to lay keys out that a table must bear, the worst included.
 var hashes = []struct {
 	name string
-	hash func(t *Table[int, int], key int) uint64
+	hash func(t *Table[int, uint64], key int) uint64
 }{
-	{"spread", func(_ *Table[int, int], key int) uint64 {
+	{"spread", func(_ *Table[int, uint64], key int) uint64 {
 		return rand.NewPCG(uint64(key), 1).Uint64()
 	}},
-	{"all to the first bucket", func(t *Table[int, int], key int) uint64 {
+	{"all to the first bucket", func(t *Table[int, uint64], key int) uint64 {
 		return hashAt(t, 0, uint64(key))
 	}},
-	{"all to the last bucket, and round", func(t *Table[int, int], key int) uint64 {
+	{"all to the last bucket, and round", func(t *Table[int, uint64], key int) uint64 {
 		return hashAt(t, len(t.buckets)-1, uint64(key))
 	}},
-	{"some to the last bucket, and some to the first", func(t *Table[int, int], key int) uint64 {
+	{"some to the last bucket, and some to the first", func(t *Table[int, uint64], key int) uint64 {
 		return hashAt(t, (len(t.buckets)-1)*(key%2), uint64(key))
 	}},
-	{"one tag", func(t *Table[int, int], key int) uint64 {
+	{"one tag", func(t *Table[int, uint64], key int) uint64 {
 		return hashAt(t, key%len(t.buckets), 5)
 	}},
-	{"one hash", func(*Table[int, int], int) uint64 { return 0xdead_beef_dead_beef }},
-	{"no bit", func(*Table[int, int], int) uint64 { return 0 }},
-	{"all bits", func(*Table[int, int], int) uint64 { return 1<<64 - 1 }},
-	{"tags next to each other", func(t *Table[int, int], key int) uint64 {
+	{"one hash", func(*Table[int, uint64], int) uint64 { return 0xdead_beef_dead_beef }},
+	{"no bit", func(*Table[int, uint64], int) uint64 { return 0 }},
+	{"all bits", func(*Table[int, uint64], int) uint64 { return 1<<64 - 1 }},
+	{"tags next to each other", func(t *Table[int, uint64], key int) uint64 {
 		return hashAt(t, 0, uint64(key%2)) // a match makes the byte above look like one
 	}},
 }
 
-func mustHold(t *testing.T, tab *Table[int, int], held map[int]*Node[int, int]) {
+func mustHold(t *testing.T, tab *Table[int, uint64], held map[int]*Node[int, uint64]) {
 	t.Helper()
-	n, err := tab.Check()
+	n, err := tab.Check(hashOf)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,14 +53,14 @@ func mustHold(t *testing.T, tab *Table[int, int], held map[int]*Node[int, int]) 
 		t.Fatalf("holds %d nodes, want %d", n, len(held))
 	}
 	for key, want := range held {
-		if got, _ := tab.Find(want.Hash, key); got != want {
+		if got, _ := tab.Find(want.Item, key); got != want {
 			t.Fatalf("key %d: got node %p, want %p", key, got, want)
 		}
 	}
 }
 
 // mustBeEmpty looks for tombstones.
-func mustBeEmpty(t *testing.T, tab *Table[int, int]) {
+func mustBeEmpty(t *testing.T, tab *Table[int, uint64]) {
 	t.Helper()
 	mustHold(t, tab, nil)
 	for i := range tab.buckets {
@@ -71,8 +74,8 @@ func TestTableHoldsWhatItWasGiven(t *testing.T) {
 	for _, h := range hashes {
 		t.Run(h.name, func(t *testing.T) {
 			for _, room := range []int{1, 2, 5, 6, 7, 42, 100, 400} {
-				tab := NewTable[int, int](room, 3)
-				held := make(map[int]*Node[int, int])
+				tab := NewTable[int, uint64](room, 3)
+				held := make(map[int]*Node[int, uint64])
 				rnd := rand.New(rand.NewPCG(3, uint64(room)))
 				each := 1 + room/4
 				for step := range 2000 {
@@ -86,13 +89,13 @@ func TestTableHoldsWhatItWasGiven(t *testing.T) {
 					adds := step/(4*room)%2 == 0
 					switch {
 					case n == nil && len(held) < room && (adds || rnd.IntN(4) == 0):
-						held[key] = &Node[int, int]{Key: key, Hash: hash}
-						tab.Insert(held[key])
+						held[key] = &Node[int, uint64]{Key: key, Item: hash}
+						tab.Insert(held[key].Item, held[key])
 					case n != nil && rnd.IntN(3) == 0: // as an update does
-						held[key] = &Node[int, int]{Key: key, Hash: hash}
+						held[key] = &Node[int, uint64]{Key: key, Item: hash}
 						tab.Replace(at, held[key])
 					case n != nil && !adds:
-						tab.Remove(n, at)
+						tab.Remove(n.Item, at)
 						delete(held, key)
 					}
 					if step%each == 0 {
@@ -100,11 +103,11 @@ func TestTableHoldsWhatItWasGiven(t *testing.T) {
 					}
 				}
 				for key, n := range held {
-					got, at := tab.Find(n.Hash, key)
+					got, at := tab.Find(n.Item, key)
 					if got == nil {
 						t.Fatalf("room %d: key %d is lost", room, key)
 					}
-					tab.Remove(got, at)
+					tab.Remove(got.Item, at)
 					delete(held, key)
 				}
 				mustBeEmpty(t, tab)
@@ -116,15 +119,15 @@ func TestTableHoldsWhatItWasGiven(t *testing.T) {
 func TestTableGrows(t *testing.T) {
 	for _, h := range hashes {
 		t.Run(h.name, func(t *testing.T) {
-			tab := NewTable[int, int](1, 3)
-			held := make(map[int]*Node[int, int])
+			tab := NewTable[int, uint64](1, 3)
+			held := make(map[int]*Node[int, uint64])
 			for key := range 300 {
 				if len(held) == tab.room {
-					tab = tab.Grown(2*tab.room + key%3)
+					tab = tab.Anew(2*tab.room+key%3, hashOf)
 					mustHold(t, tab, held)
 				}
-				held[key] = &Node[int, int]{Key: key, Hash: h.hash(tab, key)}
-				tab.Insert(held[key])
+				held[key] = &Node[int, uint64]{Key: key, Item: h.hash(tab, key)}
+				tab.Insert(held[key].Item, held[key])
 			}
 			mustHold(t, tab, held)
 		})
@@ -135,12 +138,19 @@ func TestTableGrows(t *testing.T) {
 // it misleads ends all the same.
 func TestPassedOverByMoreThanCanBeCounted(t *testing.T) {
 	const room = 700
-	tab := NewTable[int, int](room, 3)
-	held := make(map[int]*Node[int, int])
+	tab := NewTable[int, uint64](room, 3)
+	held := make(map[int]*Node[int, uint64])
+	at3 := func(key int) uint64 {
+		hash := hashAt(tab, 3, uint64(key))
+		for tab.after(3, 0, hash) == 3 { // it would be passed twice
+			hash++
+		}
+		return hash
+	}
 	add := func(from, to int) {
 		for key := from; key < to; key++ {
-			held[key] = &Node[int, int]{Key: key, Hash: hashAt(tab, 3, uint64(key))}
-			tab.Insert(held[key])
+			held[key] = &Node[int, uint64]{Key: key, Item: at3(key)}
+			tab.Insert(held[key].Item, held[key])
 		}
 	}
 	remove := func(keep int) {
@@ -149,11 +159,11 @@ func TestPassedOverByMoreThanCanBeCounted(t *testing.T) {
 			if key%keep == 0 {
 				continue
 			}
-			got, at := tab.Find(n.Hash, key)
+			got, at := tab.Find(n.Item, key)
 			if got != n {
 				t.Fatalf("key %d: got node %p, want %p", key, got, n)
 			}
-			tab.Remove(n, at)
+			tab.Remove(n.Item, at)
 			delete(held, key)
 		}
 	}
@@ -174,8 +184,8 @@ func TestPassedOverByMoreThanCanBeCounted(t *testing.T) {
 	mustHold(t, tab, held)
 	remove(1 << 30)
 	delete(held, 0)
-	n, at := tab.Find(hashAt(tab, 3, 0), 0)
-	tab.Remove(n, at)
+	n, at := tab.Find(at3(0), 0)
+	tab.Remove(n.Item, at)
 	mustBeEmpty(t, tab)
 
 	add(0, room)
@@ -191,7 +201,7 @@ func TestPassedOverByMoreThanCanBeCounted(t *testing.T) {
 	}
 	add(1000, 1100)
 	mustHold(t, tab, held)
-	grown := tab.Grown(2 * room)
+	grown := tab.Anew(2*room, hashOf)
 	mustHold(t, grown, held)
 	for i := range grown.buckets {
 		if got := grown.buckets[i].tags.Load() >> passedBit; got == passedMax {
@@ -239,7 +249,7 @@ func TestMatches(t *testing.T) {
 // The buckets must be filled alike for any number of them, or some searches are long.
 func TestHomesAreSpread(t *testing.T) {
 	for _, n := range []int{1, 3, 7, 100} {
-		tab := &Table[int, int]{buckets: make([]bucket[int, int], n)}
+		tab := &Table[int, uint64]{buckets: make([]bucket[int, uint64], n)}
 		got := make([]int, n)
 		rnd := rand.New(rand.NewPCG(1, uint64(n)))
 		const each = 1000
@@ -261,7 +271,7 @@ func TestTableHasRoom(t *testing.T) {
 	for room := 1; room < 3000; room++ {
 		for each := 1; each < 9; each++ {
 			want := room + room/each
-			if got := perBucket * len(NewTable[int, int](room, each).buckets); got <= room || got > want+perBucket {
+			if got := perBucket * len(NewTable[int, uint64](room, each).buckets); got <= room || got > want+perBucket {
 				t.Errorf("a table for %d nodes has %d places, want about %d, and one to spare", room, got, want)
 			}
 		}
