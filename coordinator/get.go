@@ -214,15 +214,12 @@ func (c *Cache[K, V]) board(ctx context.Context, key K, load loading[K, V], a *a
 // the place, if it is given one.
 func (c *Cache[K, V]) attempt(ctx context.Context, key K, load loading[K, V], place *gate, a *answer[V]) {
 	l, f, leads := c.table.enter(key)
-	if f == nil {
-		x := c.newFinding()
-		if c.lookInto(ctx, key, l, place, &x, a) {
+	switch {
+	case f == nil:
+		if f, leads = c.lookFirst(ctx, key, l, place, a); f == nil {
 			return
 		}
-		if f, leads = c.table.launchAfter(l); leads {
-			f.finding, f.from = x, c.local
-		}
-	} else if leads {
+	case leads:
 		f.finding = c.newFinding()
 	}
 	if leads {
@@ -232,11 +229,25 @@ func (c *Cache[K, V]) attempt(ctx context.Context, key K, load loading[K, V], pl
 	if place != nil {
 		place.leave()
 	}
-	*a = c.await(ctx, f, true)
+	c.await(ctx, f, true, a)
 	a.joined = true
 	if a.source != fromLoad { // else it is not used again, and thousands may have joined it
 		c.letGo(f)
 	}
+}
+
+// lookFirst looks into the tiers in memory. If that gives no answer it returns the
+// flight to lead or to join. It is apart from attempt so that those who wait, of whom there can be
+// thousands, have no more on their stacks than they need.
+func (c *Cache[K, V]) lookFirst(ctx context.Context, key K, l look[K, V], place *gate, a *answer[V]) (f *flight[K, V], leads bool) {
+	x := c.newFinding()
+	if c.lookInto(ctx, key, l, place, &x, a) {
+		return nil, false
+	}
+	if f, leads = c.table.launchAfter(l); leads {
+		f.finding, f.from = x, c.local
+	}
+	return f, leads
 }
 
 // lookInto searches the tiers in memory. If it has an answer it ends the look, and
@@ -291,27 +302,38 @@ func (c *Cache[K, V]) waitForRoom(ctx context.Context, place *gate) error {
 // await waits for a flight's answer within the caller's context. A loaded value is
 // handed out when it has been stored, so that whoever asks next finds it; only at the
 // end of its context a caller takes it as soon as it is there.
-func (c *Cache[K, V]) await(ctx context.Context, f *flight[K, V], joined bool) answer[V] {
+func (c *Cache[K, V]) await(ctx context.Context, f *flight[K, V], joined bool, a *answer[V]) {
 	late := joined && f.early.Load() != nil
 	if n := nodeOf(ctx); n != nil {
 		if err := n.await(f.nodeNow()); err != nil {
-			return answer[V]{err: err}
+			a.err = err
+			return
 		}
-		defer n.awaited(f.nodeNow())
-	}
-	var a answer[V]
-	select {
-	case <-f.done:
-		a = f.answer
-	case <-ctx.Done():
-		early := f.early.Load()
-		if early == nil {
-			return answer[V]{err: c.gaveUp(ctx)}
-		}
-		a = *early
+		c.waitFor(ctx, f, a)
+		n.awaited(f.nodeNow())
+	} else {
+		c.waitFor(ctx, f, a)
 	}
 	a.late = late
-	return a
+}
+
+func (c *Cache[K, V]) waitFor(ctx context.Context, f *flight[K, V], a *answer[V]) {
+	left := ctx.Done()
+	if left == nil {
+		<-f.done // a third of what a select takes, which counts where thousands wait
+		*a = f.answer
+		return
+	}
+	select {
+	case <-f.done:
+		*a = f.answer
+	case <-left:
+		if early := f.early.Load(); early != nil {
+			*a = *early
+		} else {
+			a.err = c.gaveUp(ctx)
+		}
+	}
 }
 
 func (c *Cache[K, V]) gaveUp(ctx context.Context) error {

@@ -84,7 +84,8 @@ func (c *Cache[K, V]) lead(ctx context.Context, f *flight[K, V], load loading[K,
 	f.wanted()
 	f.shard.mu.Unlock()
 	go c.run(f)
-	return c.await(ctx, f, false)
+	c.await(ctx, f, false, &a)
+	return a
 }
 
 // begin enters the flight among those under way, unless the cache is closing.
