@@ -166,79 +166,94 @@ func (c *Cache[K, V]) answer(ctx context.Context, key K, load loading[K, V], s *
 	case ctx.Err() != nil:
 		a.err = c.gaveUp(ctx) // nobody would wait for the answer
 	default:
-		c.board(ctx, key, load, a)
-	}
-}
-
-// board looks into the tiers in memory, joins the key's flight or leads a new one,
-// until that gives an answer.
-func (c *Cache[K, V]) board(ctx context.Context, key K, load loading[K, V], a *answer[V]) {
-	var place *gate // what we have entered for the flight
-	for {
-		c.attempt(ctx, key, load, place, a)
-		place = nil
-		switch {
-		case a.full:
-		case a.joined && a.loaderless && !load.none(),
-			a.err == nil && !a.calm && a.over(tier.Now()):
-			// The flight had no loader, and we have; or what it found is over by now
-			// (T3). The next may do better, if there is time for one.
-			if ctx.Err() != nil {
-				*a = answer[V]{err: c.gaveUp(ctx), joined: a.joined}
-				return
+		// Callers wait in this frame and not deeper: when thousands wake at once, each reads
+		// its stack from memory.
+		var place *gate // what we have entered for a flight
+		for again := true; again; place, again = c.settle(ctx, load, a) {
+			if f := c.board(ctx, key, load, place, a); f != nil {
+				c.waitFor(ctx, f, a)
+				c.disembark(f, a)
 			}
-			*a = answer[V]{}
-			continue
-		default:
-			return
 		}
-		// No room for another flight (L5).
-		if c.settings.Load().servesOnError(a.entry, tier.Now()) {
-			c.counts.saturated.Add(1)
-			a.full = false
-			return
-		}
-		place = &c.flights
-		if n := nodeOf(ctx); n != nil {
-			place = &n.ride
-		}
-		if err := c.waitForRoom(ctx, place); err != nil {
-			*a = answer[V]{err: err, joined: a.joined}
-			return
-		}
-		*a = answer[V]{}
 	}
 }
 
-// attempt gets an answer, or finds that there is no room for a flight. It takes over
-// the place, if it is given one.
-func (c *Cache[K, V]) attempt(ctx context.Context, key K, load loading[K, V], place *gate, a *answer[V]) {
+// board looks into the tiers in memory, leads a new flight of the key, or finds one to
+// join, which it returns. Without that, there is an answer, or no room for a flight. It
+// takes over the place, if it is given one.
+func (c *Cache[K, V]) board(ctx context.Context, key K, load loading[K, V], place *gate, a *answer[V]) (joined *flight[K, V]) {
 	l, f, leads := c.table.enter(key)
 	switch {
 	case f == nil:
 		if f, leads = c.lookFirst(ctx, key, l, place, a); f == nil {
-			return
+			return nil
 		}
 	case leads:
 		f.finding = c.newFinding()
 	}
 	if leads {
 		*a = c.lead(ctx, f, load, place)
-		return
+		return nil
 	}
 	if place != nil {
 		place.leave()
 	}
-	c.await(ctx, f, true, a)
+	a.late = f.early.Load() != nil
+	if n := nodeOf(ctx); n != nil {
+		c.awaitInside(ctx, n, f, a)
+		c.disembark(f, a)
+		return nil
+	}
+	return f
+}
+
+// disembark notes that the answer is that of a flight which others led, and lets go of
+// that.
+func (c *Cache[K, V]) disembark(f *flight[K, V], a *answer[V]) {
 	a.joined = true
 	if a.source != fromLoad { // else it is not used again, and thousands may have joined it
 		c.letGo(f)
 	}
 }
 
+// settle reports whether the answer will not do, and a flight is to be boarded again, with
+// the place that was entered for it, if one was. The answer is empty then.
+func (c *Cache[K, V]) settle(ctx context.Context, load loading[K, V], a *answer[V]) (place *gate, again bool) {
+	switch {
+	case a.full:
+	case a.joined && a.loaderless && !load.none(),
+		a.err == nil && !a.calm && a.over(tier.Now()):
+		// The flight had no loader, and we have; or what it found is over by now
+		// (T3). The next may do better, if there is time for one.
+		if ctx.Err() != nil {
+			*a = answer[V]{err: c.gaveUp(ctx), joined: a.joined}
+			return nil, false
+		}
+		*a = answer[V]{}
+		return nil, true
+	default:
+		return nil, false
+	}
+	// No room for another flight (L5).
+	if c.settings.Load().servesOnError(a.entry, tier.Now()) {
+		c.counts.saturated.Add(1)
+		a.full = false
+		return nil, false
+	}
+	place = &c.flights
+	if n := nodeOf(ctx); n != nil {
+		place = &n.ride
+	}
+	if err := c.waitForRoom(ctx, place); err != nil {
+		*a = answer[V]{err: err, joined: a.joined}
+		return nil, false
+	}
+	*a = answer[V]{}
+	return place, true
+}
+
 // lookFirst looks into the tiers in memory. If that gives no answer it returns the
-// flight to lead or to join. It is apart from attempt so that those who wait, of whom there can be
-// thousands, have no more on their stacks than they need.
+// flight to lead or to join. It is apart from board, whose stack it would make larger for those who wait.
 func (c *Cache[K, V]) lookFirst(ctx context.Context, key K, l look[K, V], place *gate, a *answer[V]) (f *flight[K, V], leads bool) {
 	x := c.newFinding()
 	if c.lookInto(ctx, key, l, place, &x, a) {
@@ -299,41 +314,47 @@ func (c *Cache[K, V]) waitForRoom(ctx context.Context, place *gate) error {
 	return nil
 }
 
-// await waits for a flight's answer within the caller's context. A loaded value is
-// handed out when it has been stored, so that whoever asks next finds it; only at the
-// end of its context a caller takes it as soon as it is there.
-func (c *Cache[K, V]) await(ctx context.Context, f *flight[K, V], joined bool, a *answer[V]) {
-	late := joined && f.early.Load() != nil
+// await waits for the flight that the caller leads.
+func (c *Cache[K, V]) await(ctx context.Context, f *flight[K, V], a *answer[V]) {
 	if n := nodeOf(ctx); n != nil {
-		if err := n.await(f.nodeNow()); err != nil {
-			a.err = err
-			return
-		}
-		c.waitFor(ctx, f, a)
-		n.awaited(f.nodeNow())
-	} else {
-		c.waitFor(ctx, f, a)
+		c.awaitInside(ctx, n, f, a)
+		return
 	}
-	a.late = late
+	c.waitFor(ctx, f, a)
 }
 
+// awaitInside waits for a flight inside of a load, which must not wait for itself (L6).
+func (c *Cache[K, V]) awaitInside(ctx context.Context, n *node, f *flight[K, V], a *answer[V]) {
+	if err := n.await(f.nodeNow()); err != nil {
+		a.err = err
+		return
+	}
+	defer n.awaited(f.nodeNow())
+	c.waitFor(ctx, f, a)
+}
+
+// waitFor waits for a flight's answer within the caller's context. A loaded value is
+// handed out when it has been stored, so that whoever asks next finds it; only at the
+// end of its context a caller takes it as soon as it is there.
 func (c *Cache[K, V]) waitFor(ctx context.Context, f *flight[K, V], a *answer[V]) {
+	late := a.late
 	left := ctx.Done()
 	if left == nil {
 		<-f.done // a third of what a select takes, which counts where thousands wait
 		*a = f.answer
-		return
-	}
-	select {
-	case <-f.done:
-		*a = f.answer
-	case <-left:
-		if early := f.early.Load(); early != nil {
-			*a = *early
-		} else {
-			a.err = c.gaveUp(ctx)
+	} else {
+		select {
+		case <-f.done:
+			*a = f.answer
+		case <-left:
+			if early := f.early.Load(); early != nil {
+				*a = *early
+			} else {
+				a.err = c.gaveUp(ctx)
+			}
 		}
 	}
+	a.late = late
 }
 
 func (c *Cache[K, V]) gaveUp(ctx context.Context) error {

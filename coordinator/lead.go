@@ -84,7 +84,7 @@ func (c *Cache[K, V]) lead(ctx context.Context, f *flight[K, V], load loading[K,
 	f.wanted()
 	f.shard.mu.Unlock()
 	go c.run(f)
-	c.await(ctx, f, false, &a)
+	c.await(ctx, f, &a)
 	return a
 }
 
