@@ -52,7 +52,11 @@ func (a *advice) run(ctx context.Context, s *adviseSettings, t *traceSettings, i
 	if about != nil {
 		a.Trace = *about
 	}
-	if rec == nil {
+	switch {
+	case rec != nil:
+	case errors.As(broken, new(notTrace)):
+		return broken // stdin, of which nothing can be told before
+	default:
 		return failure{broken}
 	}
 	err := a.advise(ctx, s, rec, p)

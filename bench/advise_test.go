@@ -294,3 +294,12 @@ func TestAdviseRefuses(t *testing.T) {
 		wantOneLine(t, stderr, test.want)
 	}
 }
+
+// What is no trace ends as a wrong flag does, from stdin too.
+func TestAdviseOfNothingKnown(t *testing.T) {
+	code, stdout, stderr := benchOf(t.Context(), strings.NewReader("two words\nand more of them\n"), "advise", "-")
+	if code != exitUsage || stdout != "" {
+		t.Errorf("exit code %d, stdout %q, want %d and nothing", code, stdout, exitUsage)
+	}
+	wantOneLine(t, stderr, "<stdin>: is text, in a format that cannot be told")
+}
