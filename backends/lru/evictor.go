@@ -8,7 +8,7 @@ import (
 	"github.com/terracecache/terrace/tier"
 )
 
-// evictor is what golang-lru's 2Q and ARC have in common.
+// evictor is what golang-lru's three have in common.
 type evictor[K comparable, V any] interface {
 	Get(K) (*tier.Entry[V], bool)
 	Contains(K) bool

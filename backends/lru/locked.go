@@ -6,7 +6,8 @@ import (
 	"github.com/terracecache/terrace/tier"
 )
 
-// locked is a shard that readers lock as well: a 2Q or an ARC changes with each read.
+// locked is a shard that readers lock as well: a 2Q, an ARC and an LRU of exact order change
+// with each read.
 type locked[K comparable, V any] struct {
 	mu       sync.Mutex
 	held     evictor[K, V] // nil when closed
@@ -75,6 +76,18 @@ func (s *locked[K, V]) close() {
 		s.removed += int64(s.held.Len())
 		s.held = nil
 	}
+}
+
+// resize is for an LRU.
+func (s *locked[K, V]) resize(capacity int) (open bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held == nil {
+		return false
+	}
+	s.capacity = capacity
+	s.held.(plain[K, V]).Resize(capacity)
+	return true
 }
 
 func (s *locked[K, V]) usage() (held, capacity, evicted int64) {

@@ -1,8 +1,8 @@
 // Package lru is a tier in this process's memory, bounded by the number of entries:
 // golang-lru's LRU, 2Q or ARC, sharded so that cores do not wait for one lock.
 //
-// A hit of an LRU takes no lock while its entry is near the front of its shard, or a
-// quarter of the shard is free; a 2Q and an ARC lock their shard for each.
+// A hit of an LRU in several shards takes no lock while its entry is near the front of its
+// shard, or a quarter of the shard is free. One shard, a 2Q and an ARC lock for each hit.
 //
 // What it gives back it has neither copied nor checked for age: reads do not look at
 // the clock. An entry whose life is over stays until something evicts or replaces
@@ -102,8 +102,8 @@ func NewWith[K comparable, V any](o Options) *Store[K, V] {
 	s.shards = make([]shard[K, V], o.shards())
 	for i := range s.shards {
 		capacity := s.share(o.Capacity, i)
-		if o.Eviction == LRU {
-			s.shards[i] = newRecent[K, V](capacity, len(s.shards) == 1, s.keys.Hash)
+		if o.Eviction == LRU && len(s.shards) > 1 {
+			s.shards[i] = newRecent[K, V](capacity, s.keys.Hash)
 		} else {
 			s.shards[i] = newLocked[K, V](o.Eviction, capacity)
 		}
@@ -216,7 +216,7 @@ func (s *Store[K, V]) Resize(capacity int64) error {
 	s.resizing.Lock()
 	defer s.resizing.Unlock()
 	for i, shard := range s.shards {
-		if !shard.(*recent[K, V]).resize(s.share(most, i)) {
+		if !shard.resize(s.share(most, i)) {
 			return s.closed()
 		}
 	}

@@ -11,10 +11,11 @@ import (
 	"github.com/terracecache/terrace/tier"
 )
 
-// recent is a shard that evicts the least recently used entry. Readers find entries in
-// an index without a lock; golang-lru keeps the order of use, behind the lock.
+// recent is a shard that evicts the least recently used entry, or one hardly used later.
+// Readers find entries in an index without a lock; golang-lru keeps the order of use,
+// behind the lock.
 //
-// Unless the order is to be exact, a hit leaves its entry where it is while no more than
+// A hit leaves its entry where it is while no more than
 // slack others have come to the front since the entry did: most hits of a skewed load are
 // of entries near the front, which are far from being evicted. While a quarter of the
 // shard is free hits move nothing, but mark their entry as used; so do those that find
@@ -32,7 +33,6 @@ type recent[K comparable, V any] struct {
 	order    *simplelru.LRU[*index.Node[K, record[V]], struct{}]
 	capacity int
 	most     int // how many order has held, as its map does not shrink
-	exact    bool
 	evicted  int64
 
 	_ [64]byte // keeps the next shard's index off this one's lock
@@ -69,8 +69,8 @@ const (
 	mostSpared = 1024
 )
 
-func newRecent[K comparable, V any](capacity int, exact bool, hash func(K) uint64) *recent[K, V] {
-	s := &recent[K, V]{capacity: capacity, exact: exact, hash: hash}
+func newRecent[K comparable, V any](capacity int, hash func(K) uint64) *recent[K, V] {
+	s := &recent[K, V]{capacity: capacity, hash: hash}
 	s.restart()
 	return s
 }
@@ -91,9 +91,6 @@ func newOrder[K comparable, V any](capacity int) *simplelru.LRU[*index.Node[K, r
 
 // setSlack follows each change of how many are held, or may be.
 func (s *recent[K, V]) setSlack() {
-	if s.exact {
-		return
-	}
 	slack := uint32(min(s.capacity/frontShare, math.MaxInt32))
 	if s.capacity-s.order.Len() > s.capacity/freeShare {
 		slack = unordered
@@ -121,12 +118,9 @@ func (s *recent[K, V]) get(hash uint64, key K) (entry *tier.Entry[V], open bool)
 	return n.Item.entry.Load(), true
 }
 
-// moveUp moves a node that is behind to the front. Where the order is not exact anyway, nobody
-// waits for that.
+// moveUp moves a node that is behind to the front, unless it would have to wait for that.
 func (s *recent[K, V]) moveUp(n *index.Node[K, record[V]]) {
-	if s.exact {
-		s.mu.Lock()
-	} else if !s.mu.TryLock() {
+	if !s.mu.TryLock() {
 		n.Item.use()
 		return
 	}

@@ -7,18 +7,18 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/hashicorp/golang-lru/v2/simplelru"
-
 	"github.com/terracecache/terrace/backends/internal/memtest"
 	"github.com/terracecache/terrace/tier"
 )
 
-// check returns what is wrong with the shards of an LRU, which nobody else may use
-// meanwhile.
+// check returns what is wrong with the shards of an LRU, where there are several. Nobody else
+// may use it meanwhile.
 func (s *Store[K, V]) check() error {
 	var all []error
 	for i, shard := range s.shards {
-		if err := shard.(*recent[K, V]).check(); err != nil {
+		if r, ok := shard.(*recent[K, V]); !ok {
+			continue
+		} else if err := r.check(); err != nil {
 			all = append(all, fmt.Errorf("shard %d: %w", i, err))
 		}
 	}
@@ -41,8 +41,6 @@ func (s *recent[K, V]) check() error {
 		return fmt.Errorf("index holds %d, order %d", indexed, s.order.Len())
 	case indexed > t.Room() || t.Room() > s.capacity:
 		return fmt.Errorf("index holds %d of %d, capacity %d", indexed, t.Room(), s.capacity)
-	case s.exact && s.slack.Load() != 0:
-		return fmt.Errorf("exact with a slack of %d", s.slack.Load())
 	}
 	last := s.moves.Load()
 	for i, n := range slices.Backward(s.order.Keys()) { // the newest first
@@ -70,56 +68,10 @@ func heldKeys(s *recent[int, int]) []int {
 
 func hash(key int) uint64 { return rand.NewPCG(uint64(key), 1).Uint64() }
 
-// One shard keeps the order of golang-lru's own, whatever is done.
-func TestExactOrder(t *testing.T) {
-	for seed := range uint64(20) {
-		capacity := 1 + int(seed)*3
-		s := newRecent[int, int](capacity, true, hash)
-		want, err := simplelru.NewLRU[int, int](capacity, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rnd := rand.New(rand.NewPCG(seed, 1))
-		for step := range 3000 {
-			key := int(rnd.ExpFloat64() * float64(capacity))
-			switch rnd.IntN(20) {
-			default:
-				got, open := s.get(hash(key), key)
-				value, held := want.Get(key)
-				if !open || held != (got != nil) || held && got.Value() != value {
-					t.Fatalf("seed %d, step %d: Get(%d) = %v, %v, want %d, %v", seed, step, key, got, open, value, held)
-				}
-			case 0, 1, 2, 3, 4, 5:
-				s.set(hash(key), key, intEntry(step))
-				want.Add(key, step)
-			case 6:
-				s.remove(hash(key), key)
-				want.Remove(key)
-			case 7:
-				if step%50 == 0 {
-					s.clear()
-					want.Purge()
-				}
-				if step%10 == 0 {
-					capacity = 1 + rnd.IntN(80)
-					s.resize(capacity)
-					want.Resize(capacity)
-				}
-			}
-			if got := heldKeys(s); !slices.Equal(got, want.Keys()) {
-				t.Fatalf("seed %d, step %d: order %v, want %v", seed, step, got, want.Keys())
-			}
-		}
-		if err := s.check(); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // In a full shard an entry that had a hit outlives seven in eight of what may come.
 func TestHitKeepsAnEntry(t *testing.T) {
 	const capacity = 800
-	s := newRecent[int, int](capacity, false, hash)
+	s := newRecent[int, int](capacity, hash)
 	next := 0
 	add := func(n int) {
 		for range n {
@@ -152,7 +104,7 @@ func TestHitKeepsAnEntry(t *testing.T) {
 func TestHitNearTheFrontMovesNothing(t *testing.T) {
 	const capacity = 800
 	for _, held := range []int{100, capacity*3/4 - 1, capacity, 3 * capacity} {
-		s := newRecent[int, int](capacity, false, hash)
+		s := newRecent[int, int](capacity, hash)
 		for key := range held {
 			s.set(hash(key), key, intEntry(key))
 		}
@@ -187,7 +139,7 @@ func TestHitsOfAShardWithRoomAreRemembered(t *testing.T) {
 			},
 			"resized": func(s *recent[int, int]) { s.resize(inUse) },
 		} {
-			s := newRecent[int, int](capacity, false, hash)
+			s := newRecent[int, int](capacity, hash)
 			for key := range held {
 				s.set(hash(key), key, intEntry(key))
 			}
@@ -213,7 +165,7 @@ func TestHitsOfAShardWithRoomAreRemembered(t *testing.T) {
 // A hit that finds the lock taken does not wait, and counts all the same.
 func TestHitBesideAWriterIsRemembered(t *testing.T) {
 	const capacity = 800
-	s := newRecent[int, int](capacity, false, hash)
+	s := newRecent[int, int](capacity, hash)
 	for key := range capacity {
 		s.set(hash(key), key, intEntry(key))
 	}
@@ -236,7 +188,7 @@ func TestHitBesideAWriterIsRemembered(t *testing.T) {
 // Where all are marked as used, one has to go all the same.
 func TestAllAreMarked(t *testing.T) {
 	const capacity = 3 * mostSpared
-	s := newRecent[int, int](capacity, false, hash)
+	s := newRecent[int, int](capacity, hash)
 	for key := range capacity {
 		s.set(hash(key), key, intEntry(key))
 	}
@@ -257,7 +209,7 @@ func TestAllAreMarked(t *testing.T) {
 // golang-lru's map does not shrink, so that a shard which has become much smaller needs
 // another.
 func TestResizeToMuchLessMakesTheOrderAnew(t *testing.T) {
-	s := newRecent[int, int](1000, true, hash)
+	s := newRecent[int, int](1000, hash)
 	for key := range 1000 {
 		s.set(hash(key), key, intEntry(key))
 	}
@@ -278,15 +230,13 @@ func TestResizeToMuchLessMakesTheOrderAnew(t *testing.T) {
 }
 
 func TestSetOfAHeldKeyDoesNotAllocate(t *testing.T) {
-	for _, exact := range []bool{true, false} {
-		s := newRecent[int, int](100, exact, hash)
-		for key := range 100 {
-			s.set(hash(key), key, intEntry(key))
-		}
-		entry, first := intEntry(7), hash(0)
-		if got := testing.AllocsPerRun(100, func() { s.set(first, 0, entry) }); got != 0 {
-			t.Errorf("exact %v: %v objects for a Set of a held key", exact, got)
-		}
+	s := newRecent[int, int](100, hash)
+	for key := range 100 {
+		s.set(hash(key), key, intEntry(key))
+	}
+	entry, first := intEntry(7), hash(0)
+	if got := testing.AllocsPerRun(100, func() { s.set(first, 0, entry) }); got != 0 {
+		t.Errorf("%v objects for a Set of a held key", got)
 	}
 }
 

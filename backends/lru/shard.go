@@ -10,5 +10,6 @@ type shard[K comparable, V any] interface {
 	remove(hash uint64, key K) (open bool)
 	clear() (open bool)
 	close()
+	resize(capacity int) (open bool) // of an LRU
 	usage() (held, capacity, evicted int64)
 }
