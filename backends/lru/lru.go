@@ -1,8 +1,9 @@
-// Package lru is a tier in this process's memory, bounded by the number of entries:
-// golang-lru's LRU, 2Q or ARC, sharded so that cores do not wait for one lock.
+// Package lru is a tier in this process's memory, bounded by the number of entries: an
+// LRU, or golang-lru's 2Q or ARC, sharded so that cores do not wait for one lock.
 //
-// A hit of an LRU in several shards takes no lock while its entry is near the front of its
-// shard, or a quarter of the shard is free. One shard, a 2Q and an ARC lock for each hit.
+// An LRU in several shards is a list through a table that readers search without a lock: a
+// hit takes none while its entry is near the front of its shard, or a quarter of the shard
+// is free. One shard is golang-lru's LRU; that, a 2Q and an ARC lock for each hit.
 //
 // What it gives back it has neither copied nor checked for age: reads do not look at
 // the clock. An entry whose life is over stays until something evicts or replaces

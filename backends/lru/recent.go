@@ -5,21 +5,18 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/hashicorp/golang-lru/v2/simplelru"
-
 	"github.com/terracecache/terrace/backends/internal/index"
 	"github.com/terracecache/terrace/tier"
 )
 
 // recent is a shard that evicts the least recently used entry, or one hardly used later.
-// Readers find entries in an index without a lock; golang-lru keeps the order of use,
-// behind the lock.
+// Readers find entries in an index without a lock; the order of use is a list through the
+// index's nodes, behind the lock.
 //
-// A hit leaves its entry where it is while no more than
-// slack others have come to the front since the entry did: most hits of a skewed load are
-// of entries near the front, which are far from being evicted. While a quarter of the
-// shard is free hits move nothing, but mark their entry as used; so do those that find
-// the lock taken. An entry that is to be evicted goes to the front instead if it is
+// A hit leaves its entry where it is while no more than slack others have come to the
+// front since the entry did: most hits of a skewed load are of entries near the front,
+// which are far from being evicted. While a quarter of the shard is free hits move
+// nothing, but mark their entry as used; so do those that find the lock taken. An entry that is to be evicted goes to the front instead if it is
 // marked, for once.
 type recent[K comparable, V any] struct {
 	index atomic.Pointer[index.Table[K, record[V]]] // nil when closed
@@ -30,9 +27,8 @@ type recent[K comparable, V any] struct {
 
 	mu       sync.Mutex
 	hash     func(K) uint64
-	order    *simplelru.LRU[*index.Node[K, record[V]], struct{}]
+	order    index.Queue[K, record[V]]
 	capacity int
-	most     int // how many order has held, as its map does not shrink
 	evicted  int64
 
 	_ [64]byte // keeps the next shard's index off this one's lock
@@ -42,12 +38,12 @@ type recent[K comparable, V any] struct {
 type record[V any] struct {
 	entry   atomic.Pointer[tier.Entry[V]]
 	movedAt atomic.Uint32 // which of the shard's moves was its last
-	used    atomic.Uint32 // 1 when there was a hit since that moved nothing, and should have
+	used    atomic.Bool   // there was a hit since that moved nothing, and should have
 }
 
 func (r *record[V]) use() {
-	if r.used.Load() == 0 {
-		r.used.Store(1)
+	if !r.used.Load() {
+		r.used.Store(true)
 	}
 }
 
@@ -55,7 +51,7 @@ const (
 	// firstRoom is how many nodes an index is made for at first.
 	firstRoom = 42
 	// perSpare is for how many nodes the index has a place that is free.
-	perSpare = 6
+	perSpare = 3
 	// frontShare is the part of a full shard, 1 in so many, that hits leave where it is.
 	// That costs no hits that can be told from what shards cost; a quarter instead of an
 	// eighth costs a tenth of a point, and half of it some tenths (docs/decisions.md).
@@ -77,22 +73,15 @@ func newRecent[K comparable, V any](capacity int, hash func(K) uint64) *recent[K
 
 // restart is for who holds the lock, or nobody knows of the shard yet.
 func (s *recent[K, V]) restart() {
-	s.order = newOrder[K, V](s.capacity)
-	s.most = 0
+	s.order = index.Queue[K, record[V]]{}
 	s.index.Store(index.NewTable[K, record[V]](min(firstRoom, s.capacity), perSpare))
 	s.setSlack()
-}
-
-func newOrder[K comparable, V any](capacity int) *simplelru.LRU[*index.Node[K, record[V]], struct{}] {
-	// The constructor's only error is about sizes below 1.
-	order, _ := simplelru.NewLRU[*index.Node[K, record[V]], struct{}](capacity, nil)
-	return order
 }
 
 // setSlack follows each change of how many are held, or may be.
 func (s *recent[K, V]) setSlack() {
 	slack := uint32(min(s.capacity/frontShare, math.MaxInt32))
-	if s.capacity-s.order.Len() > s.capacity/freeShare {
+	if s.capacity-s.order.Len > s.capacity/freeShare {
 		slack = unordered
 	}
 	if s.slack.Load() != slack {
@@ -113,25 +102,26 @@ func (s *recent[K, V]) get(hash uint64, key K) (entry *tier.Entry[V], open bool)
 	case slack == unordered:
 		n.Item.use()
 	case s.moves.Load()-n.Item.movedAt.Load() > slack:
-		s.moveUp(n)
+		s.moveUp(hash, n)
 	}
 	return n.Item.entry.Load(), true
 }
 
 // moveUp moves a node that is behind to the front, unless it would have to wait for that.
-func (s *recent[K, V]) moveUp(n *index.Node[K, record[V]]) {
+func (s *recent[K, V]) moveUp(hash uint64, n *index.Node[K, record[V]]) {
 	if !s.mu.TryLock() {
 		n.Item.use()
 		return
 	}
 	defer s.mu.Unlock()
-	if s.order != nil {
-		s.touch(n)
+	if t := s.index.Load(); t != nil {
+		if held, _ := t.Find(hash, n.Key); held == n { // else it has gone meanwhile
+			s.touch(n)
+		}
 	}
 }
 
-// touch does for a use of the node what it asks for, if the node is still held. The lock is
-// held.
+// touch does for a use of the node what it asks for. The lock is held.
 func (s *recent[K, V]) touch(n *index.Node[K, record[V]]) {
 	switch slack := s.slack.Load(); {
 	case slack == unordered:
@@ -142,10 +132,9 @@ func (s *recent[K, V]) touch(n *index.Node[K, record[V]]) {
 }
 
 func (s *recent[K, V]) toFront(n *index.Node[K, record[V]]) {
-	if _, held := s.order.Get(n); held {
-		n.Item.used.Store(0)
-		n.Item.movedAt.Store(s.moves.Add(1))
-	}
+	s.order.ToFront(n)
+	n.Item.used.Store(false)
+	n.Item.movedAt.Store(s.moves.Add(1))
 }
 
 func (s *recent[K, V]) set(hash uint64, key K, entry *tier.Entry[V]) (open bool) {
@@ -160,19 +149,18 @@ func (s *recent[K, V]) set(hash uint64, key K, entry *tier.Entry[V]) (open bool)
 		s.touch(n)
 		return true
 	}
-	if s.order.Len() >= s.capacity {
+	if s.order.Len >= s.capacity {
 		s.evict(t)
 	}
-	if s.order.Len() >= t.Room() {
+	if s.order.Len >= t.Room() {
 		t = t.Anew(min(2*t.Room(), s.capacity), s.hashOf)
 		s.index.Store(t)
 	}
 	n := &index.Node[K, record[V]]{Key: key}
 	n.Item.entry.Store(entry)
 	n.Item.movedAt.Store(s.moves.Add(1))
-	s.order.Add(n, struct{}{})
+	s.order.Push(n)
 	t.Insert(hash, n)
-	s.most = max(s.most, s.order.Len())
 	s.setSlack()
 	return true
 }
@@ -181,17 +169,18 @@ func (s *recent[K, V]) hashOf(n *index.Node[K, record[V]]) uint64 { return s.has
 
 // evict lets go of the least recently used entry.
 func (s *recent[K, V]) evict(t *index.Table[K, record[V]]) {
+	n := s.order.Oldest
 	for range mostSpared {
-		n, _, _ := s.order.GetOldest()
-		if n.Item.used.Load() == 0 {
+		if !n.Item.used.Load() {
 			break
 		}
 		s.toFront(n)
+		n = s.order.Oldest
 	}
-	n, _, _ := s.order.RemoveOldest()
 	hash := s.hashOf(n)
 	_, at := t.Find(hash, n.Key)
 	t.Remove(hash, at)
+	s.order.Remove(n)
 	s.evicted++
 }
 
@@ -213,7 +202,7 @@ func (s *recent[K, V]) remove(hash uint64, key K) (open bool) {
 func (s *recent[K, V]) clear() (open bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.order == nil {
+	if s.index.Load() == nil {
 		return false
 	}
 	s.restart()
@@ -223,7 +212,7 @@ func (s *recent[K, V]) clear() (open bool) {
 func (s *recent[K, V]) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.order = nil
+	s.order = index.Queue[K, record[V]]{}
 	s.index.Store(nil)
 }
 
@@ -235,16 +224,8 @@ func (s *recent[K, V]) resize(capacity int) (open bool) {
 		return false
 	}
 	s.capacity = capacity
-	for s.order.Len() > capacity {
+	for s.order.Len > capacity {
 		s.evict(t)
-	}
-	s.order.Resize(capacity)
-	if s.most/2 > capacity { // its map would stay as large as it was
-		order := newOrder[K, V](capacity)
-		for _, n := range s.order.Keys() {
-			order.Add(n, struct{}{})
-		}
-		s.order, s.most = order, order.Len()
 	}
 	if t.Room() > capacity {
 		s.index.Store(t.Anew(capacity, s.hashOf))
@@ -256,8 +237,5 @@ func (s *recent[K, V]) resize(capacity int) (open bool) {
 func (s *recent[K, V]) usage() (held, capacity, evicted int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.order != nil {
-		held = int64(s.order.Len())
-	}
-	return held, int64(s.capacity), s.evicted
+	return int64(s.order.Len), int64(s.capacity), s.evicted
 }

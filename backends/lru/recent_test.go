@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/terracecache/terrace/backends/internal/memtest"
@@ -27,29 +26,32 @@ func (s *Store[K, V]) check() error {
 
 func (s *recent[K, V]) check() error {
 	t := s.index.Load()
-	if t == nil || s.order == nil {
-		if t != nil || s.order != nil {
-			return fmt.Errorf("half closed: index %p, order %p", t, s.order)
+	if t == nil {
+		if s.order.Len != 0 {
+			return fmt.Errorf("closed with %d nodes", s.order.Len)
 		}
 		return nil
+	}
+	if err := s.order.Check(); err != nil {
+		return err
 	}
 	indexed, err := t.Check(s.hashOf)
 	switch {
 	case err != nil:
 		return err
-	case indexed != s.order.Len():
-		return fmt.Errorf("index holds %d, order %d", indexed, s.order.Len())
+	case indexed != s.order.Len:
+		return fmt.Errorf("index holds %d, order %d", indexed, s.order.Len)
 	case indexed > t.Room() || t.Room() > s.capacity:
 		return fmt.Errorf("index holds %d of %d, capacity %d", indexed, t.Room(), s.capacity)
 	}
 	last := s.moves.Load()
-	for i, n := range slices.Backward(s.order.Keys()) { // the newest first
+	for n := s.order.Newest; n != nil; n = n.Older() {
 		if found, _ := t.Find(s.hashOf(n), n.Key); found != n {
 			return fmt.Errorf("%v is in the order, but the index gives %p, not %p", n.Key, found, n)
 		}
 		moved := n.Item.movedAt.Load()
 		if moved > last {
-			return fmt.Errorf("number %d from the oldest moved at %d, the one before it at %d", i, moved, last)
+			return fmt.Errorf("%v moved at %d, the one before it at %d", n.Key, moved, last)
 		}
 		last = moved
 	}
@@ -57,14 +59,6 @@ func (s *recent[K, V]) check() error {
 }
 
 func intEntry(v int) *tier.Entry[int] { return tier.NewEntry(v, tier.Meta{UsableUntil: 1 << 62}) }
-
-func heldKeys(s *recent[int, int]) []int {
-	var keys []int
-	for _, n := range s.order.Keys() {
-		keys = append(keys, n.Key)
-	}
-	return keys
-}
 
 func hash(key int) uint64 { return rand.NewPCG(uint64(key), 1).Uint64() }
 
@@ -192,7 +186,7 @@ func TestAllAreMarked(t *testing.T) {
 	for key := range capacity {
 		s.set(hash(key), key, intEntry(key))
 	}
-	for _, n := range s.order.Keys() {
+	for n := s.order.Newest; n != nil; n = n.Older() {
 		n.Item.use()
 	}
 	for key := capacity; key < 2*capacity; key++ {
@@ -206,26 +200,28 @@ func TestAllAreMarked(t *testing.T) {
 	}
 }
 
-// golang-lru's map does not shrink, so that a shard which has become much smaller needs
-// another.
-func TestResizeToMuchLessMakesTheOrderAnew(t *testing.T) {
-	s := newRecent[int, int](1000, hash)
-	for key := range 1000 {
-		s.set(hash(key), key, intEntry(key))
-	}
-	before := s.order
-	if s.resize(600); s.order != before {
-		t.Error("resized to 600 of 1000 the order is made anew, want it kept")
-	}
-	want := heldKeys(s)[500:]
-	if s.resize(100); s.order == before {
-		t.Error("resized to 100 of 1000 the order is kept, want another")
-	}
-	if got := heldKeys(s); !slices.Equal(got, want) {
-		t.Errorf("order %v, want %v", got, want)
-	}
-	if err := s.check(); err != nil {
-		t.Error(err)
+// A hit may find an entry just before it goes. It must not come back into the order.
+func TestHitOfANodeThatHasGone(t *testing.T) {
+	const capacity = 100
+	for name, gone := range map[string]func(s *recent[int, int]){
+		"removed":  func(s *recent[int, int]) { s.remove(hash(0), 0) },
+		"cleared":  func(s *recent[int, int]) { s.clear() },
+		"closed":   func(s *recent[int, int]) { s.close() },
+		"evicted":  func(s *recent[int, int]) { s.resize(1) },
+		"replaced": func(s *recent[int, int]) { s.remove(hash(0), 0); s.set(hash(0), 0, intEntry(1)) },
+	} {
+		s := newRecent[int, int](capacity, hash)
+		for key := range capacity {
+			s.set(hash(key), key, intEntry(key))
+		}
+		n, _ := s.index.Load().Find(hash(0), 0)
+		gone(s)
+		for range 2 {
+			s.moveUp(hash(0), n)
+		}
+		if err := s.check(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

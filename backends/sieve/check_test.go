@@ -27,11 +27,11 @@ func (s *shard[K, V]) check() error {
 		return nil
 	}
 	handFound := s.hand == nil
-	for _, q := range []*queue[K, V]{&s.window, &s.main} {
-		if err := q.check(); err != nil {
+	for _, q := range []*index.Queue[K, record[K, V]]{&s.window, &s.main} {
+		if err := q.Check(); err != nil {
 			return err
 		}
-		for n := q.newest; n != nil; n = n.Item.next {
+		for n := q.Newest; n != nil; n = n.Older() {
 			if n.Item.window != (q == &s.window) {
 				return fmt.Errorf("node %v is in the wrong queue: window %v", n.Key, n.Item.window)
 			}
@@ -47,11 +47,11 @@ func (s *shard[K, V]) check() error {
 	case err != nil:
 		return err
 	case held != s.len():
-		return fmt.Errorf("table holds %d nodes, window %d, main %d", held, s.window.len, s.main.len)
+		return fmt.Errorf("table holds %d nodes, window %d, main %d", held, s.window.Len, s.main.Len)
 	case !handFound:
 		return fmt.Errorf("hand on %v, which is not in main", s.hand.Key)
-	case s.window.len > s.windowRoom || s.main.len > mainRoom:
-		return fmt.Errorf("window holds %d of %d, main %d of %d", s.window.len, s.windowRoom, s.main.len, mainRoom)
+	case s.window.Len > s.windowRoom || s.main.Len > mainRoom:
+		return fmt.Errorf("window holds %d of %d, main %d of %d", s.window.Len, s.windowRoom, s.main.Len, mainRoom)
 	case held > t.Room() || t.Room() > s.capacity:
 		return fmt.Errorf("table holds %d of %d, capacity %d", held, t.Room(), s.capacity)
 	case !s.filtered && (s.windowRoom != 0 || s.sketch != nil):
@@ -60,23 +60,6 @@ func (s *shard[K, V]) check() error {
 		return errors.New("full without a sketch")
 	case s.filtered && held == s.capacity && !s.sketch.isFor(s.capacity):
 		return fmt.Errorf("full with a sketch for %d, capacity %d", s.sketch.limit/samplePerKey, s.capacity)
-	}
-	return nil
-}
-
-func (q *queue[K, V]) check() error {
-	var newer *index.Node[K, record[K, V]]
-	count := 0
-	for n := q.newest; n != nil; newer, n = n, n.Item.next {
-		if n.Item.prev != newer {
-			return fmt.Errorf("node %v: prev does not lead back", n.Key)
-		}
-		if count++; count > q.len {
-			break
-		}
-	}
-	if newer != q.oldest || count != q.len {
-		return fmt.Errorf("queue of %d: found %d, and the oldest %v", q.len, count, newer == q.oldest)
 	}
 	return nil
 }

@@ -26,10 +26,10 @@ type model interface {
 
 func stateOf(s *shard[int, int]) state {
 	now := state{hand: noHand}
-	for n := s.window.newest; n != nil; n = n.Item.next {
+	for n := s.window.Newest; n != nil; n = n.Older() {
 		now.window = append(now.window, item{n.Key, n.Item.visited.Load() != 0})
 	}
-	for n := s.main.newest; n != nil; n = n.Item.next {
+	for n := s.main.Newest; n != nil; n = n.Older() {
 		now.main = append(now.main, item{n.Key, n.Item.visited.Load() != 0})
 	}
 	if s.hand != nil {

@@ -14,9 +14,7 @@ type record[K comparable, V any] struct {
 	window  bool          // in the window, not in the main queue; of the shard's lock
 	entry   tier.Entry[V]
 
-	// Of the shard's lock.
-	hash       uint64
-	prev, next *index.Node[K, record[K, V]] // prev is newer
+	hash uint64
 }
 
 func newNode[K comparable, V any](key K, hash uint64, entry *tier.Entry[V]) *index.Node[K, record[K, V]] {

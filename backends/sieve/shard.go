@@ -28,7 +28,7 @@ type shard[K comparable, V any] struct {
 	mu           sync.Mutex
 	capacity     int
 	windowRoom   int
-	window, main queue[K, V]
+	window, main index.Queue[K, record[K, V]]
 	hand         *index.Node[K, record[K, V]] // of main; nil: the oldest
 	sketch       *sketch                      // nil where none is needed yet, or ever
 	filtered     bool
@@ -61,7 +61,7 @@ func (s *shard[K, V]) setCapacity(capacity int) {
 	}
 }
 
-func (s *shard[K, V]) len() int { return s.window.len + s.main.len }
+func (s *shard[K, V]) len() int { return s.window.Len + s.main.Len }
 
 // set puts the node in, in the place of one with the same key if there is one.
 func (s *shard[K, V]) set(n *index.Node[K, record[K, V]]) (open bool) {
@@ -74,7 +74,7 @@ func (s *shard[K, V]) set(n *index.Node[K, record[K, V]]) (open bool) {
 	if old, at := t.Find(n.Item.hash, n.Key); old != nil {
 		n.Item.visited.Store(1)
 		n.Item.window = old.Item.window
-		s.queueOf(old).replace(old, n)
+		s.queueOf(old).Replace(old, n)
 		if s.hand == old {
 			s.hand = n
 		}
@@ -94,13 +94,13 @@ func (s *shard[K, V]) set(n *index.Node[K, record[K, V]]) (open bool) {
 	}
 	t.Insert(n.Item.hash, n)
 	if s.windowRoom == 0 {
-		s.main.push(n)
+		s.main.Push(n)
 		return true
 	}
 	n.Item.window = true
-	s.window.push(n)
-	if s.window.len > s.windowRoom {
-		s.promote(s.window.oldest)
+	s.window.Push(n)
+	if s.window.Len > s.windowRoom {
+		s.promote(s.window.Oldest)
 	}
 	return true
 }
@@ -108,7 +108,7 @@ func (s *shard[K, V]) set(n *index.Node[K, record[K, V]]) (open bool) {
 // makeRoom evicts one node of a full shard before another enters. In a full shard the
 // window is full as well, as nodes go on to the main queue only from a full window.
 func (s *shard[K, V]) makeRoom(t *index.Table[K, record[K, V]]) {
-	victim, candidate := s.victim(), s.window.oldest
+	victim, candidate := s.victim(), s.window.Oldest
 	if candidate == nil {
 		s.evict(t, victim)
 		return
@@ -134,7 +134,7 @@ func (s *shard[K, V]) makeRoom(t *index.Table[K, record[K, V]]) {
 func (s *shard[K, V]) victim() *index.Node[K, record[K, V]] {
 	h := s.hand
 	if h == nil {
-		h = s.main.oldest
+		h = s.main.Oldest
 	}
 	for range farthestHand {
 		if h == nil || h.Item.visited.Load() == 0 {
@@ -142,8 +142,8 @@ func (s *shard[K, V]) victim() *index.Node[K, record[K, V]] {
 		}
 		h.Item.visited.Store(0)
 		s.count(h)
-		if h = h.Item.prev; h == nil {
-			h = s.main.oldest
+		if h = h.Newer(); h == nil {
+			h = s.main.Oldest
 		}
 	}
 	s.hand = h
@@ -155,8 +155,8 @@ func (s *shard[K, V]) victim() *index.Node[K, record[K, V]] {
 func (s *shard[K, V]) renewSketch() {
 	fresh := newSketch(s.capacity)
 	if s.sketch != nil {
-		for _, q := range []*queue[K, V]{&s.window, &s.main} {
-			for n := q.newest; n != nil; n = n.Item.next {
+		for _, q := range []*index.Queue[K, record[K, V]]{&s.window, &s.main} {
+			for n := q.Newest; n != nil; n = n.Older() {
 				fresh.learn(n.Item.hash, s.sketch.estimate(n.Item.hash))
 			}
 		}
@@ -173,20 +173,20 @@ func (s *shard[K, V]) count(n *index.Node[K, record[K, V]]) {
 
 // promote moves a node from the window to the main queue.
 func (s *shard[K, V]) promote(n *index.Node[K, record[K, V]]) {
-	s.window.remove(n)
+	s.window.Remove(n)
 	n.Item.window = false
-	s.main.push(n)
+	s.main.Push(n)
 }
 
 // demote moves the newest node of the main queue back to the window, as its oldest.
 func (s *shard[K, V]) demote() {
-	n := s.main.newest
+	n := s.main.Newest
 	if s.hand == n {
 		s.hand = nil // after the newest comes the oldest
 	}
-	s.main.remove(n)
+	s.main.Remove(n)
 	n.Item.window = true
-	s.window.pushOldest(n)
+	s.window.PushOldest(n)
 }
 
 // resize sets the capacity, evicts what has no room any more, and lets the queues, the
@@ -200,10 +200,10 @@ func (s *shard[K, V]) resize(capacity int) (open bool) {
 	}
 	less := capacity < s.capacity
 	s.setCapacity(capacity)
-	for s.window.len > s.windowRoom {
-		s.promote(s.window.oldest)
+	for s.window.Len > s.windowRoom {
+		s.promote(s.window.Oldest)
 	}
-	for s.main.len > s.capacity-s.windowRoom {
+	for s.main.Len > s.capacity-s.windowRoom {
 		if s.len() > s.capacity {
 			s.evict(t, s.victim())
 		} else {
@@ -230,12 +230,12 @@ func (s *shard[K, V]) drop(t *index.Table[K, record[K, V]], n *index.Node[K, rec
 	_, at := t.Find(n.Item.hash, n.Key)
 	t.Remove(n.Item.hash, at)
 	if s.hand == n {
-		s.hand = n.Item.prev
+		s.hand = n.Newer()
 	}
-	s.queueOf(n).remove(n)
+	s.queueOf(n).Remove(n)
 }
 
-func (s *shard[K, V]) queueOf(n *index.Node[K, record[K, V]]) *queue[K, V] {
+func (s *shard[K, V]) queueOf(n *index.Node[K, record[K, V]]) *index.Queue[K, record[K, V]] {
 	if n.Item.window {
 		return &s.window
 	}
@@ -272,12 +272,12 @@ func (s *shard[K, V]) restart(with func() *index.Table[K, record[K, V]]) (open b
 	}
 	t := with()
 	window, main := s.window, s.main
-	s.window, s.main, s.hand, s.sketch = queue[K, V]{}, queue[K, V]{}, nil, nil
+	s.window, s.main, s.hand, s.sketch = index.Queue[K, record[K, V]]{}, index.Queue[K, record[K, V]]{}, nil, nil
 	s.table.Store(t)
 	s.mu.Unlock()
 	// This takes long, and no writer can come upon these nodes any more.
-	window.unlink()
-	main.unlink()
+	window.Unlink()
+	main.Unlink()
 	return true
 }
 

@@ -44,3 +44,22 @@ func (t *Table[K, X]) Check(hash func(*Node[K, X]) uint64) (held int, err error)
 	}
 	return held, nil
 }
+
+// Check returns what is wrong with the queue, which nobody may change meanwhile. It is for
+// tests too.
+func (q *Queue[K, X]) Check() error {
+	var newer *Node[K, X]
+	count := 0
+	for n := q.Newest; n != nil; newer, n = n, n.next {
+		if n.prev != newer {
+			return fmt.Errorf("node %v: prev does not lead back", n.Key)
+		}
+		if count++; count > q.Len {
+			break
+		}
+	}
+	if newer != q.Oldest || count != q.Len {
+		return fmt.Errorf("queue of %d: found %d, and the oldest %v", q.Len, count, newer == q.Oldest)
+	}
+	return nil
+}

@@ -6,4 +6,12 @@ package index
 type Node[K comparable, X any] struct {
 	Key  K
 	Item X
+
+	prev, next *Node[K, X] // in the queue that it is in; prev is newer
 }
+
+// Newer returns the one that came into the queue next, or nil.
+func (n *Node[K, X]) Newer() *Node[K, X] { return n.prev }
+
+// Older returns the one that came into the queue before, or nil.
+func (n *Node[K, X]) Older() *Node[K, X] { return n.next }
