@@ -1,4 +1,5 @@
-// Package index finds what a tier in memory holds by its key without a lock.
+// Package index finds what a tier in memory holds by its key without a lock, and keeps it in
+// the order in which it is to go.
 package index
 
 import (
