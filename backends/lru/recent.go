@@ -16,8 +16,8 @@ import (
 // A hit leaves its entry where it is while no more than slack others have come to the
 // front since the entry did: most hits of a skewed load are of entries near the front,
 // which are far from being evicted. While a quarter of the shard is free hits move
-// nothing, but mark their entry as used; so do those that find the lock taken. An entry that is to be evicted goes to the front instead if it is
-// marked, for once.
+// nothing, but mark their entry as used; so do those that find the lock taken. A marked
+// entry at the end goes to the front instead of being evicted, for once.
 type recent[K comparable, V any] struct {
 	index atomic.Pointer[index.Table[K, record[V]]] // nil when closed
 	moves atomic.Uint32                             // how often an entry came to the front
@@ -61,8 +61,12 @@ const (
 	freeShare = 4
 	// unordered is the slack of a shard with so much free.
 	unordered = math.MaxUint32
-	// mostSpared bounds what one eviction costs when all are marked as used.
-	mostSpared = 1024
+	// sparedBySet is how many marked entries a Set spares at most once there is no quarter
+	// free any more. The marks are of the time before, and so are to be redeemed before
+	// newer hits, which leave none, have to count.
+	sparedBySet = 16
+	// sparedByEviction bounds what one eviction costs when all are marked.
+	sparedByEviction = 1024
 )
 
 func newRecent[K comparable, V any](capacity int, hash func(K) uint64) *recent[K, V] {
@@ -98,10 +102,12 @@ func (s *recent[K, V]) get(hash uint64, key K) (entry *tier.Entry[V], open bool)
 	if n == nil {
 		return nil, true
 	}
+	// In this order, or a move meanwhile would look like one of long ago.
+	movedAt := n.Item.movedAt.Load()
 	switch slack := s.slack.Load(); {
 	case slack == unordered:
 		n.Item.use()
-	case s.moves.Load()-n.Item.movedAt.Load() > slack:
+	case s.moves.Load()-movedAt > slack:
 		s.moveUp(hash, n)
 	}
 	return n.Item.entry.Load(), true
@@ -149,6 +155,9 @@ func (s *recent[K, V]) set(hash uint64, key K, entry *tier.Entry[V]) (open bool)
 		s.touch(n)
 		return true
 	}
+	if s.slack.Load() != unordered {
+		s.spare(sparedBySet)
+	}
 	if s.order.Len >= s.capacity {
 		s.evict(t)
 	}
@@ -167,16 +176,18 @@ func (s *recent[K, V]) set(hash uint64, key K, entry *tier.Entry[V]) (open bool)
 
 func (s *recent[K, V]) hashOf(n *index.Node[K, record[V]]) uint64 { return s.hash(n.Key) }
 
+// spare moves entries that are marked from the end to the front, up to so many.
+func (s *recent[K, V]) spare(most int) {
+	for n := s.order.Oldest; n != nil && most > 0 && n.Item.used.Load(); n = s.order.Oldest {
+		s.toFront(n)
+		most--
+	}
+}
+
 // evict lets go of the least recently used entry.
 func (s *recent[K, V]) evict(t *index.Table[K, record[V]]) {
+	s.spare(sparedByEviction)
 	n := s.order.Oldest
-	for range mostSpared {
-		if !n.Item.used.Load() {
-			break
-		}
-		s.toFront(n)
-		n = s.order.Oldest
-	}
 	hash := s.hashOf(n)
 	_, at := t.Find(hash, n.Key)
 	t.Remove(hash, at)
@@ -224,6 +235,7 @@ func (s *recent[K, V]) resize(capacity int) (open bool) {
 		return false
 	}
 	s.capacity = capacity
+	s.setSlack() // so that readers do not go on marking
 	for s.order.Len > capacity {
 		s.evict(t)
 	}

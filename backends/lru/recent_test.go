@@ -50,7 +50,7 @@ func (s *recent[K, V]) check() error {
 			return fmt.Errorf("%v is in the order, but the index gives %p, not %p", n.Key, found, n)
 		}
 		moved := n.Item.movedAt.Load()
-		if moved > last {
+		if int32(moved-last) > 0 { // it may wrap around
 			return fmt.Errorf("%v moved at %d, the one before it at %d", n.Key, moved, last)
 		}
 		last = moved
@@ -156,6 +156,27 @@ func TestHitsOfAShardWithRoomAreRemembered(t *testing.T) {
 	}
 }
 
+// Marks of the time when there was room do not outweigh later use for long.
+func TestMarksAreRedeemedWhileItFillsUp(t *testing.T) {
+	const capacity, marked = 800, 598
+	s := newRecent[int, int](capacity, hash)
+	for key := range capacity + 200 {
+		s.set(hash(key), key, intEntry(key))
+		if key < capacity {
+			s.get(hash(key), key)
+		}
+	}
+	left := 0
+	for key := marked; key < capacity; key++ {
+		if n, _ := s.index.Load().Find(hash(key), key); n != nil {
+			left++
+		}
+	}
+	if want := (capacity - marked) * 3 / 4; left < want { // all of them in the exact order
+		t.Errorf("%d of %d newcomers that were used are left, want %d or more", left, capacity-marked, want)
+	}
+}
+
 // A hit that finds the lock taken does not wait, and counts all the same.
 func TestHitBesideAWriterIsRemembered(t *testing.T) {
 	const capacity = 800
@@ -181,7 +202,7 @@ func TestHitBesideAWriterIsRemembered(t *testing.T) {
 
 // Where all are marked as used, one has to go all the same.
 func TestAllAreMarked(t *testing.T) {
-	const capacity = 3 * mostSpared
+	const capacity = 3 * sparedByEviction
 	s := newRecent[int, int](capacity, hash)
 	for key := range capacity {
 		s.set(hash(key), key, intEntry(key))
@@ -239,8 +260,9 @@ func TestSetOfAHeldKeyDoesNotAllocate(t *testing.T) {
 func TestReadersUnderChurn(t *testing.T) {
 	for _, o := range []Options{
 		{Capacity: 8, Shards: 1},
-		{Capacity: 500, Shards: 1},
-		{Capacity: 500, Shards: 3},
+		{Capacity: 8, Shards: 2},
+		{Capacity: 9, Shards: 3},
+		{Capacity: 500, Shards: 2},
 		{Capacity: 4000, Shards: 2},
 	} {
 		t.Run(fmt.Sprint(o), func(t *testing.T) {
