@@ -8,30 +8,33 @@ type Queue[K comparable, X any] struct {
 
 // Push puts a node in as the newest.
 func (q *Queue[K, X]) Push(n *Node[K, X]) {
-	n.prev, n.next = nil, q.Newest
-	if q.Newest != nil {
-		q.Newest.prev = n
-	} else {
-		q.Oldest = n
-	}
-	q.Newest = n
+	q.link(n, nil, q.Newest)
 	q.Len++
 }
 
 // PushOldest puts a node at the other end.
 func (q *Queue[K, X]) PushOldest(n *Node[K, X]) {
-	n.prev, n.next = q.Oldest, nil
-	if q.Oldest != nil {
-		q.Oldest.next = n
-	} else {
-		q.Newest = n
-	}
-	q.Oldest = n
+	q.link(n, q.Oldest, nil)
 	q.Len++
 }
 
-// Remove takes a node out. The node keeps no link: somebody may keep its entry for
-// long, and must not keep others by it.
+// link puts a node between two neighbours; nil is an end of the queue.
+func (q *Queue[K, X]) link(n, newer, older *Node[K, X]) {
+	n.prev, n.next = newer, older
+	if newer != nil {
+		newer.next = n
+	} else {
+		q.Newest = n
+	}
+	if older != nil {
+		older.prev = n
+	} else {
+		q.Oldest = n
+	}
+}
+
+// Remove takes a node out. The node keeps no link: where the entry lies inside it, somebody
+// may keep that for long, and must not keep others by it.
 func (q *Queue[K, X]) Remove(n *Node[K, X]) {
 	if n.prev != nil {
 		n.prev.next = n.next
@@ -49,17 +52,7 @@ func (q *Queue[K, X]) Remove(n *Node[K, X]) {
 
 // Replace puts a node in another's place.
 func (q *Queue[K, X]) Replace(old, n *Node[K, X]) {
-	n.prev, n.next = old.prev, old.next
-	if n.prev != nil {
-		n.prev.next = n
-	} else {
-		q.Newest = n
-	}
-	if n.next != nil {
-		n.next.prev = n
-	} else {
-		q.Oldest = n
-	}
+	q.link(n, old.prev, old.next)
 	old.prev, old.next = nil, nil
 }
 
