@@ -253,7 +253,7 @@ func (c *Cache[K, V]) settle(ctx context.Context, load loading[K, V], a *answer[
 }
 
 // lookFirst looks into the tiers in memory. If that gives no answer it returns the
-// flight to lead or to join. It is apart from board, whose stack it would make larger for those who wait.
+// flight to lead or to join.
 func (c *Cache[K, V]) lookFirst(ctx context.Context, key K, l look[K, V], place *gate, a *answer[V]) (f *flight[K, V], leads bool) {
 	x := c.newFinding()
 	if c.lookInto(ctx, key, l, place, &x, a) {

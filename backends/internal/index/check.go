@@ -3,7 +3,8 @@ package index
 import "fmt"
 
 // Check returns what is wrong with the table, which nobody may change meanwhile, and how
-// many nodes it holds. It is told the hash of each, and is for the tests of who builds on the table.
+// many nodes it holds. It is told the hash of each, and is for the tests of who builds on
+// the table.
 func (t *Table[K, X]) Check(hash func(*Node[K, X]) uint64) (held int, err error) {
 	passed := make([]int, len(t.buckets))
 	seen := make(map[K]bool)
