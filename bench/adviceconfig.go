@@ -13,6 +13,7 @@ import (
 // recommendation is what is advised.
 type recommendation struct {
 	alternative
+	Exact        bool          `json:"exact"` // a replay with the same seed has it, to the request
 	Refresh      refreshAdvice `json:"refresh"`
 	Why          string        `json:"why"`
 	FullHitRatio *float64      `json:"full_hit_ratio"` // of a full replay; nil: none was made
@@ -21,16 +22,20 @@ type recommendation struct {
 }
 
 func newRecommendation(s *adviseSettings, a *advice, best *alternative) *recommendation {
-	r := &recommendation{alternative: *best, Refresh: s.refresh(), Why: s.why(best) + s.whyNotMean(best, a.Alternatives)}
+	r := &recommendation{alternative: *best, Exact: a.exact(best), Refresh: s.refresh(), Why: s.why(best) + s.whyNotMean(best, a.Alternatives)}
 	for _, c := range a.Alternatives {
 		if c.unsteady() && c != best {
-			r.Why += fmt.Sprintf("; replays of %s differ by over %.1f points, so that nothing is promised of it", c.argument(), 100*steadySpread)
+			r.Why += fmt.Sprintf("; replays of %s differ by over %.1f points%s", c.argument(), 100*steadySpread, a.ofSeeds(c))
 		}
 	}
 	if !slices.ContainsFunc(a.Alternatives, func(c *alternative) bool { return c.HitRatio >= useless }) {
 		r.Why += "; next to no request is a hit in any of them: a cache is of no use to these requests"
 	}
-	if best.unsteady() {
+	switch {
+	case !best.unsteady():
+	case r.Exact:
+		r.Why += fmt.Sprintf("; but its replays differ by over %.1f points from seed to seed, so that it is promised of this seed alone: those that are steadier have over %.0f points fewer hits, or fewer than it has with any seed", 100*steadySpread, 100*steadyWorth)
+	default:
 		r.Why += fmt.Sprintf("; but no promise: its replays differ by over %.1f points, and those that are steadier have over %.0f points fewer hits", 100*steadySpread, 100*steadyWorth)
 	}
 	if s.file != "" {
@@ -38,10 +43,29 @@ func newRecommendation(s *adviseSettings, a *advice, best *alternative) *recomme
 		if s.Format != "" {
 			format = " --format " + s.Format
 		}
+		if s.Seed != 0 {
+			format += fmt.Sprintf(" --seed %d", s.Seed)
+		}
 		r.Replay = fmt.Sprintf("go run ./bench trace --tiers %s%s %s", best.argument(), format, quoted(s.file))
 	}
 	r.Config = r.document(s, a)
 	return r
+}
+
+// ofSeeds says what follows where replays are far apart.
+func (a *advice) ofSeeds(c *alternative) string {
+	if a.exact(c) {
+		return " from seed to seed"
+	}
+	return ", so that nothing is promised of it"
+}
+
+// spread says how far replays are apart. They are.
+func (r *recommendation) spread() string {
+	if r.Exact {
+		return fmt.Sprintf("so it is with this seed: with others replays have %s to %s %%, and a process draws its own", hundredth(r.Least), hundredth(r.Most))
+	}
+	return fmt.Sprintf("it draws by chance: replays have %s to %s %%", hundredth(r.Least), hundredth(r.Most))
 }
 
 // roundUp returns bytes in whole units of about a hundredth or less of them.
@@ -118,7 +142,7 @@ func (r *recommendation) document(s *adviseSettings, a *advice) string {
 	}
 	fmt.Fprintf(&b, ", as long as entries live.\n")
 	if r.varies() {
-		fmt.Fprintf(&b, "# It draws by chance: replays had %s to %s %%.\n", hundredth(r.Least), hundredth(r.Most))
+		fmt.Fprintf(&b, "# Beware, %s.\n", r.spread())
 	}
 	if r.Replay != "" {
 		fmt.Fprintf(&b, "# To see it: %s\n", oneLine(r.Replay))

@@ -103,8 +103,8 @@ func (a *advice) advise(ctx context.Context, s *adviseSettings, rec *capture.Tra
 }
 
 const (
-	// leastReplays and mostReplays are how often what draws by chance is replayed, at least and at
-	// most, before it is advised, of a trace that is taken as a whole; in between as often as
+	// leastReplays and mostReplays are how often what differs by seed or by chance is replayed, at
+	// least and at most, before it is advised, of a trace that is taken as a whole; in between as often as
 	// replaysWorth requests allow.
 	leastReplays = 4
 	mostReplays  = 100
@@ -116,15 +116,15 @@ const (
 	// replaysOfPart is how often that is done with a part of the keys, which is large: so replays of
 	// it are close to each other.
 	replaysOfPart = 2
-	// steadySpread is how far apart replays of a thing may be for it to be promised:
-	// the middle is then well within 2 points of each.
+	// steadySpread is how far apart replays of a thing may be for it to be promised, whatever the
+	// seed: the middle is then well within 2 points of each.
 	steadySpread = 0.035
 	// steadyWorth is how many hits may be given up for a promise.
 	steadyWorth = 0.05
 )
 
-// chances returns how often what draws by chance is replayed before it is advised, and of how
-// many alternatives that is done.
+// chances returns how often what differs is replayed before it is advised, and of how many
+// alternatives that is done.
 func (w *work) chances(m *curve.Mini) (replays, most int) {
 	if m.Sampled() {
 		return replaysOfPart, w.chance / replaysOfPart
@@ -135,59 +135,82 @@ func (w *work) chances(m *curve.Mini) (replays, most int) {
 }
 
 // best chooses. One replay of an eviction that draws by chance may be a lucky one, and of
-// many alternatives the lucky are chosen: so each such is replayed again before it is
-// advised, and counts as the middle of what those replays have. If they are far apart
-// nothing can be promised, and another is chosen that is steadier, if there is a good one. When there have been
-// enough replays, it is one of those that are known well.
+// many alternatives the lucky are chosen: so each such is replayed again, with other seeds, before
+// it is advised, and counts as the middle of what those replays have, unless its own is exact. If
+// they are far apart nothing can be promised of a process, whose seeds are by chance, and another
+// is chosen that is steadier, if there is a good one. When there have been enough replays, it is
+// one of those that are known well.
 func (a *advice) best(ctx context.Context, s *adviseSettings, m *curve.Mini, w *work, p *traceProgress) (*alternative, error) {
 	replays, most := w.chances(m)
-	best := s.chooseSteady(a.Alternatives)
+	best := a.chooseSteady(s, a.Alternatives)
 	for ; most > 0 && !best.isCertain(); most-- {
 		estimates := make([]curve.Estimate, replays, replays+1)
 		var jobs []*traceJob
 		for i := range estimates {
 			jobs = append(jobs, jobOf(m, best.name(), best.Tiers[0].Size, func(ctx context.Context, tick func(int64)) (err error) {
-				estimates[i], err = m.Replay(ctx, best.replayed(), tick)
+				estimates[i], err = m.Replay(ctx, best.replayed(), s.Seed+1+uint64(i), tick)
 				return err
 			}))
 		}
 		if err := runJobs(ctx, jobs, p); err != nil {
 			return nil, err
 		}
-		best.settle(append(estimates, best.estimate()))
+		best.settle(append(estimates, best.estimate()), a.exact(best))
 		best.figure(s, a)
 		for _, r := range a.Rows {
 			if t := best.Tiers[0]; len(best.Tiers) == 1 && r.Policy == t.Policy && r.Size == t.Size {
 				r.HitRatio = best.HitRatio
 			}
 		}
-		best = s.chooseSteady(a.Alternatives)
+		best = a.chooseSteady(s, a.Alternatives)
 	}
 	if best.isCertain() {
 		return best, nil
 	}
 	if known := slices.DeleteFunc(slices.Clone(a.Alternatives), func(c *alternative) bool { return !c.isCertain() }); len(known) > 0 {
-		best = s.chooseSteady(known)
+		best = a.chooseSteady(s, known)
 	}
 	return best, nil
 }
 
-// chooseSteady returns the best of those whose replays are not far apart, or of all where
-// that would be far worse.
-func (s *adviseSettings) chooseSteady(all []*alternative) *alternative {
+// chooseSteady returns the best of those whose replays are not far apart, or, of what is exact
+// with one seed at least, or of all, where the others would be far worse.
+func (a *advice) chooseSteady(s *adviseSettings, all []*alternative) *alternative {
 	best := s.choose(all)
 	if !best.unsteady() {
 		return best
 	}
-	steady := slices.DeleteFunc(slices.Clone(all), (*alternative).unsteady)
-	if len(steady) == 0 {
+	least := best.HitRatio - steadyWorth
+	if a.exact(best) {
+		least = max(least, *best.Least) // what has fewer hits than it with any seed is worse
+	}
+	if other := s.chooseOf(all, least, func(c *alternative) bool { return !c.unsteady() }); other != nil {
+		return other
+	}
+	if a.exact(best) {
 		return best
 	}
-	if other := s.choose(steady); other.HitRatio >= best.HitRatio-steadyWorth {
+	if other := s.chooseOf(all, least, a.exact); other != nil {
 		return other
 	}
 	return best
 }
+
+// chooseOf returns the best of some, if it has as many hits as that, or nil.
+func (s *adviseSettings) chooseOf(all []*alternative, hits float64, wanted func(*alternative) bool) *alternative {
+	some := slices.DeleteFunc(slices.Clone(all), func(c *alternative) bool { return !wanted(c) })
+	if len(some) == 0 {
+		return nil
+	}
+	if best := s.choose(some); best.HitRatio >= hits {
+		return best
+	}
+	return nil
+}
+
+// exact reports whether a replay with the same seed has what is said of the alternative, to the
+// request.
+func (a *advice) exact(c *alternative) bool { return !a.Sample.Sampled && !c.byChance() }
 
 // jobOf returns a replay of the part, which tells its progress in requests of the whole.
 func jobOf(m *curve.Mini, policy string, size int64, run func(ctx context.Context, tick func(int64)) error) *traceJob {
@@ -288,7 +311,7 @@ func (a *advice) workOf(s *adviseSettings, sizes []int64) *work {
 	full := len(planned.Rows) + planned.multiple()
 	passes := 1 + len(planned.jobs(s, nil, sizes)) // the first is that of the error
 	w := new(work)
-	if slices.ContainsFunc(planned.Alternatives, (*alternative).byChance) {
+	if slices.ContainsFunc(planned.Alternatives, (*alternative).bySeed) {
 		// Of few rows no part of the work is left for it.
 		w.chance = min(mostByChance, full/replaysOfPart/6) * replaysOfPart
 	}
@@ -381,7 +404,7 @@ func (a *advice) jobs(s *adviseSettings, m *curve.Mini, sizes []int64) []*traceJ
 			continue
 		}
 		add(c.name(), c.Tiers[0].Size, func(ctx context.Context, tick func(int64)) error {
-			e, err := m.Replay(ctx, c.replayed(), tick)
+			e, err := m.Replay(ctx, c.replayed(), s.Seed, tick)
 			c.take(e, err)
 			return err
 		})
@@ -414,7 +437,7 @@ func (a *advice) jobs(s *adviseSettings, m *curve.Mini, sizes []int64) []*traceJ
 			})
 		default:
 			add(r.Policy, r.Size, func(ctx context.Context, tick func(int64)) error {
-				e, err := m.Replay(ctx, []replay.Tier{{Name: "l1", Policy: r.Policy, Size: r.Size}}, tick)
+				e, err := m.Replay(ctx, []replay.Tier{{Name: "l1", Policy: r.Policy, Size: r.Size}}, s.Seed, tick)
 				finish(r, e, err)
 				return err
 			})
@@ -432,7 +455,7 @@ func (a *advice) verify(ctx context.Context, s *adviseSettings, rec *capture.Tra
 	add := func(policy string, tiers []replay.Tier, full **float64) {
 		job := &traceJob{row: traceRow{Policy: policy, Size: tiers[0].Size, Unit: "entries"}}
 		job.run = func(ctx context.Context, _ *traceRow, tick func(int64)) error {
-			result, err := replay.Run(ctx, rec, tiers, tick)
+			result, err := replay.Run(ctx, rec, tiers, s.Seed, tick)
 			if err == nil {
 				*full = share(float64(result.Hits), float64(result.Requests))
 			}

@@ -34,23 +34,28 @@ type alternative struct {
 	Mean        float64      `json:"mean"`            // seconds
 	Cost        float64      `json:"cost"`            // an hour
 	Memory      int64        `json:"memory"`          // bytes in this process
-	Least       *float64     `json:"least_hit_ratio"` // of replays that draw by chance; nil: there were none, or one
+	Least       *float64     `json:"least_hit_ratio"` // of replays that differ; nil: there were none, or one
 	Most        *float64     `json:"most_hit_ratio"`
 	done        bool
 }
 
-// byChance reports whether two replays may differ.
-func (c *alternative) byChance() bool {
-	return slices.ContainsFunc(c.Tiers, func(t adviceTier) bool { return slices.Contains([]string{"sieve", "tinylfu", "w-tinylfu"}, t.Policy) })
+// byChance reports whether two replays may differ, even of one seed.
+func (c *alternative) byChance() bool { return c.hasTier("tinylfu", "w-tinylfu") }
+
+// bySeed reports whether replays of two seeds may differ.
+func (c *alternative) bySeed() bool { return c.byChance() || c.hasTier("sieve") }
+
+func (c *alternative) hasTier(policies ...string) bool {
+	return slices.ContainsFunc(c.Tiers, func(t adviceTier) bool { return slices.Contains(policies, t.Policy) })
 }
 
-// isCertain reports whether it is not by one replay that draws by chance.
-func (c *alternative) isCertain() bool { return c.Least != nil || !c.byChance() }
+// isCertain reports whether it is known how far replays are apart.
+func (c *alternative) isCertain() bool { return c.Least != nil || !c.bySeed() }
 
-// unsteady reports whether replays that draw by chance are far apart.
+// unsteady reports whether replays that differ are far apart.
 func (c *alternative) unsteady() bool { return c.Least != nil && *c.Most-*c.Least > steadySpread }
 
-// varies reports whether replays that draw by chance differ by more than is nothing.
+// varies reports whether replays differ by more than is nothing.
 func (c *alternative) varies() bool { return c.Least != nil && *c.Most-*c.Least >= 0.001 }
 
 // name is that of a combination in a table.
@@ -105,12 +110,16 @@ func (c *alternative) estimate() curve.Estimate {
 // promised is how far apart what is promised may be from what comes true, in each direction.
 const promised = 0.02
 
-// settle takes over what estimates that are by chance have in common: the middle of those that are
-// no further apart than twice what is promised, as many of them as can be. So it is as likely as
-// can be that the promise is kept by whichever of them comes true.
-func (c *alternative) settle(estimates []curve.Estimate) {
+// settle takes over how far estimates are apart. One that is exact stays. Else it takes what they
+// have in common: the middle of those that are no further apart than twice what is promised, as
+// many of them as can be. So it is as likely as can be that the promise is kept by whichever of
+// them comes true.
+func (c *alternative) settle(estimates []curve.Estimate, exact bool) {
 	slices.SortFunc(estimates, func(x, y curve.Estimate) int { return cmp.Compare(x.HitRatio, y.HitRatio) })
 	c.Least, c.Most = &estimates[0].HitRatio, &estimates[len(estimates)-1].HitRatio
+	if exact {
+		return
+	}
 	var common []curve.Estimate
 	for i := range estimates {
 		n := i + 1

@@ -283,7 +283,7 @@ func (a *advice) writeAlternatives(b *strings.Builder, s *adviseSettings) {
 func (r *recommendation) write(b *strings.Builder) {
 	fmt.Fprintf(b, "advice    %s: %s %% hits, p99 %s, mean %s, %.1f loads/s\n", r.argument(), hundredth(&r.HitRatio), short(r.P99), short(r.Mean), r.OriginLoads)
 	if r.varies() {
-		fmt.Fprintf(b, "          it draws by chance: replays have %s to %s %%\n", hundredth(r.Least), hundredth(r.Most))
+		fmt.Fprintf(b, "          %s\n", r.spread())
 	}
 	if r.FullHitRatio != nil {
 		fmt.Fprintf(b, "          a full replay has %s %% hits: %+.2f points\n", hundredth(r.FullHitRatio), 100*(*r.FullHitRatio-r.HitRatio))

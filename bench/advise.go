@@ -119,7 +119,7 @@ func (s *adviseSettings) register(f *pflag.FlagSet) {
 	f.BoolVar(&s.VerifyCurve, "verify-curve", false, "replay all that is shown in full, too")
 	f.StringVar(&s.Name, "name", "advised", "of the cache in the document")
 	f.StringVar(&s.Config, "config", "", "write the document to this `FILE`; -: to stdout, instead of the table")
-	f.Uint64Var(&s.Seed, "seed", 0, "of the choice of keys, of what is drawn, and of the hash of keys that are text")
+	f.Uint64Var(&s.Seed, "seed", 0, "of the choice of keys, of what is drawn, and of the hashes of keys; what is advised holds for trace with the same one")
 	s.registerOutput(f)
 }
 

@@ -146,32 +146,94 @@ func estimates(hits ...float64) (all []curve.Estimate) {
 func TestChanceIsTold(t *testing.T) {
 	two := []adviceTier{{Name: "l1", Policy: "lru"}, {Name: "l2", Policy: "sieve"}}
 	near := &alternative{Tiers: slices.Clone(two)}
-	near.settle(estimates(0.53, 0.50, 0.53, 0.53))
+	near.settle(estimates(0.53, 0.50, 0.53, 0.53), false)
 	if near.unsteady() || !near.isCertain() || math.Abs(near.HitRatio-0.515) > 1e-9 || math.Abs(near.Tiers[1].HitRatio-0.2575) > 1e-9 {
 		t.Errorf("near each other: %+v, want the middle", near)
 	}
 	hits := slices.Repeat([]float64{0.56, 0.55}, 50)
 	hits[7] = 0.4
 	far := &alternative{Tiers: slices.Clone(two)}
-	far.settle(estimates(hits...))
+	far.settle(estimates(hits...), false)
 	if !far.unsteady() || math.Abs(far.HitRatio-0.555) > 1e-9 || *far.Least != 0.4 || *far.Most != 0.56 {
 		t.Errorf("one far off: %+v, want the middle of the others", far)
 	}
 	split := &alternative{Tiers: slices.Clone(two)}
-	if split.settle(estimates(0.7, 0.5, 0.5, 0.51, 0.65, 0.6)); math.Abs(split.HitRatio-0.505) > 1e-9 {
+	if split.settle(estimates(0.7, 0.5, 0.5, 0.51, 0.65, 0.6), false); math.Abs(split.HitRatio-0.505) > 1e-9 {
 		t.Errorf("in parts: %+v, want the middle of the largest", split)
 	}
 	s := &adviseSettings{Goal: goalOrigin}
-	if got := s.chooseSteady([]*alternative{far, near}); got != near {
+	if got := new(advice).chooseSteady(s, []*alternative{far, near}); got != near {
 		t.Errorf("got %+v, want the steady one", got)
 	}
 	useless := &alternative{Tiers: two[:1], HitRatio: 0.1}
-	if got := s.chooseSteady([]*alternative{far, useless}); got != far {
+	if got := new(advice).chooseSteady(s, []*alternative{far, useless}); got != far {
 		t.Errorf("got %+v, want what has hits", got)
 	}
-	r := newRecommendation(s, &advice{Alternatives: []*alternative{far, useless}}, far)
+	part := &advice{Alternatives: []*alternative{far, useless}, Sample: adviceSample{Sampled: true}}
+	r := newRecommendation(s, part, far)
 	if !strings.Contains(r.Why, "no promise") || !strings.Contains(r.Config, "40.00 to 56.00 %") {
 		t.Errorf("it is not told:\n%s\n%s", r.Why, r.Config)
+	}
+}
+
+// TestSeedIsKept: what differs by seed alone is promised as it is with the one that was given, and
+// how far others are apart is told. It is given up for something steady that is not worse with
+// each of them, and advised where else nothing could be promised.
+func TestSeedIsKept(t *testing.T) {
+	of := func(policy string, hits ...float64) *alternative {
+		c := &alternative{Tiers: []adviceTier{{Name: "l1", Policy: "lru", Size: 1}, {Name: "l2", Policy: policy, Size: 9}}, HitRatio: hits[0], Mean: 1}
+		if len(hits) > 1 {
+			c.settle(estimates(hits...), new(advice).exact(c))
+		}
+		return c
+	}
+	apart := of("sieve", 0.30, 0.28, 0.33)
+	if apart.HitRatio != 0.30 || *apart.Least != 0.28 || *apart.Most != 0.33 {
+		t.Errorf("got %+v, want what was replayed first, and how far apart they are", apart)
+	}
+	random := of("w-tinylfu", 0.33, 0.29, 0.25)
+	if random.HitRatio == 0.33 {
+		t.Errorf("got %+v, want the middle", random)
+	}
+	s := &adviseSettings{Goal: goalOrigin}
+	for name, test := range map[string]struct {
+		all  []*alternative
+		want int
+	}{
+		"steady, and as good with some seed": {[]*alternative{apart, of("lru", 0.29)}, 1},
+		"steady, and worse with each":        {[]*alternative{apart, of("lru", 0.27)}, 0},
+		"nothing steady":                     {[]*alternative{random, apart, of("lru", 0.1)}, 1},
+		"nothing steady, nor as good":        {[]*alternative{random, of("lru", 0.1)}, 0},
+	} {
+		if got := new(advice).chooseSteady(s, test.all); got != test.all[test.want] {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+	s.Seed, s.file = 3, "x.trace"
+	r := newRecommendation(s, &advice{Alternatives: []*alternative{apart}}, apart)
+	if !r.Exact || !strings.Contains(r.Why, "this seed alone") || !strings.Contains(r.Config, "28.00 to 33.00 %") || !strings.Contains(r.Replay, "--seed 3 x.trace") {
+		t.Errorf("it is not told:\n%s\n%s\n%s", r.Why, r.Config, r.Replay)
+	}
+}
+
+// TestAdviseIsWhatTraceHas: of what does not draw by chance, a replay with the same seed has what
+// was promised, to the request.
+func TestAdviseIsWhatTraceHas(t *testing.T) {
+	var b strings.Builder
+	for i := range 30_000 {
+		fmt.Fprintf(&b, "%d\n", i*i%1009+i%(1+i%977))
+	}
+	file := traceFile(t, "keys.txt", b.String())
+	for _, seed := range []string{"0", "9"} {
+		a := advised(t, "--seed", seed, "--goal", "origin", "--memory", "256KiB", "--policies", "sieve", file)
+		code, stdout, stderr := bench(t.Context(), "trace", "--seed", seed, "--json", "-", "--tiers", a.Advice.argument(), file)
+		if code != exitOK {
+			t.Fatalf("trace: exit code %d, %q", code, stderr)
+		}
+		row := parseTrace(t, stdout).Rows[1]
+		if !a.Advice.Exact || a.Advice.Least == nil || a.Advice.HitRatio != row.HitRatio {
+			t.Errorf("seed %s: promised %+v, and trace has %v", seed, a.Advice.alternative, row.HitRatio)
+		}
 	}
 }
 

@@ -49,7 +49,8 @@ more than it may, or had more hits than opt.
 
 Memory does not grow with the trace: it is put into temporary files ($TMPDIR) of 16 to 32 bytes
 a request, and in memory there is what the stores hold. Keys that are text are hashed to 64
-bits; --seed is of that hash.`
+bits. --seed is of that hash, and of those of sieve and the sharded ones, which so have the same
+hits again; tinylfu and w-tinylfu draw by themselves.`
 
 const traceExample = `  go run ./bench trace multi1.trace.gz
   go run ./bench trace --policies lru,sieve --sizes 500,1000,10% *.trace.xz
@@ -80,7 +81,7 @@ func (s *traceSettings) register(f *pflag.FlagSet) {
 	f.StringSliceVar(&s.Sizes, "sizes", []string{"1%", "5%", "25%"}, "sizes to replay each at: entries, percent of the keys, or bytes")
 	f.StringArrayVar(&s.Tiers, "tiers", nil, "a combination to replay, `NAME:SIZE[:POLICY],…`; may be repeated. Alone, it is all that is replayed")
 	f.StringVar(&s.Format, "format", "", "of the files (default: told by each)")
-	f.Uint64Var(&s.Seed, "seed", 0, "of the hash of keys that are text")
+	f.Uint64Var(&s.Seed, "seed", 0, "of the hashes of keys: with the same one all but tinylfu and w-tinylfu have the same hits again")
 	s.registerOutput(f)
 }
 

@@ -180,7 +180,7 @@ func (s *traceSettings) jobs(about *traceOfRows, rec *capture.Trace) []*traceJob
 	}
 	through := func(policy string, size int64, tiers []replay.Tier) {
 		add(policy, size, tiers[0].Bytes, func(ctx context.Context, row *traceRow, tick func(int64)) error {
-			result, err := replay.Run(ctx, rec, tiers, tick)
+			result, err := replay.Run(ctx, rec, tiers, s.Seed, tick)
 			row.fill(&result.Tally, fields)
 			row.fillTiers(result.Tiers)
 			return err

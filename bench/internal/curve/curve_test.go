@@ -63,7 +63,7 @@ func TestDistancesAreThoseOfTheStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, size := range []int64{1, 2, 3, 10, 37, 100, 999, 3000, 1 << 20} {
-			r, err := replay.Run(t.Context(), rec, []replay.Tier{{Policy: "lru", Size: size}}, nothing)
+			r, err := replay.Run(t.Context(), rec, []replay.Tier{{Policy: "lru", Size: size}}, 0, nothing)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -104,7 +104,7 @@ func TestPartIsLikeTheWhole(t *testing.T) {
 		for p, want := range policies {
 			e := lru(size)
 			if p != "lru" {
-				if e, err = m.Replay(t.Context(), []replay.Tier{{Name: "l1", Policy: p, Size: size}}, nothing); err != nil {
+				if e, err = m.Replay(t.Context(), []replay.Tier{{Name: "l1", Policy: p, Size: size}}, 0, nothing); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -164,7 +164,7 @@ func TestPopularKeysStandForThemselves(t *testing.T) {
 			if got := lru(size); math.Abs(got.HitRatio-want) > 0.01 || got.HitRatio != got.Tiers[0] {
 				t.Errorf("seed %d: an LRU of %d has %.4f, want %.4f", seed, size, got.HitRatio, want)
 			}
-			if e, err := m.Replay(t.Context(), []replay.Tier{{Policy: "lru", Size: size}}, nothing); err != nil || e.HitRatio != lru(size).HitRatio {
+			if e, err := m.Replay(t.Context(), []replay.Tier{{Policy: "lru", Size: size}}, 0, nothing); err != nil || e.HitRatio != lru(size).HitRatio {
 				t.Errorf("seed %d: a replay of %d has %.4f, %v, and its distances %.4f", seed, size, e.HitRatio, err, lru(size).HitRatio)
 			}
 		}
@@ -189,7 +189,7 @@ func TestHotKeysAreDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	e, err := m.Replay(t.Context(), []replay.Tier{{Policy: "lru", Size: 1000}}, nothing)
+	e, err := m.Replay(t.Context(), []replay.Tier{{Policy: "lru", Size: 1000}}, 0, nothing)
 	if err != nil || math.Abs(e.HitRatio-0.25) > 1e-3 {
 		t.Errorf("every fourth request is a hit: got %.4f, %v", e.HitRatio, err)
 	}

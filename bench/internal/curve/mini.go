@@ -234,14 +234,15 @@ func (m *Mini) LRU(ctx context.Context, tick func(int64)) (func(size int64) Esti
 	}, nil
 }
 
-// Replay returns what tiers do, whose sizes are those for the whole trace.
-func (m *Mini) Replay(ctx context.Context, tiers []replay.Tier, tick func(int64)) (Estimate, error) {
+// Replay returns what tiers do, whose sizes are those for the whole trace and whose hashes
+// have the seed.
+func (m *Mini) Replay(ctx context.Context, tiers []replay.Tier, seed uint64, tick func(int64)) (Estimate, error) {
 	scaled := make([]replay.Tier, len(tiers))
 	for i, t := range tiers {
 		scaled[i] = t
 		scaled[i].Size = m.scale(t.Size)
 	}
-	result, err := replay.Run(ctx, m.part, scaled, tick)
+	result, err := replay.Run(ctx, m.part, scaled, seed, tick)
 	if err != nil {
 		return Estimate{}, err
 	}

@@ -30,12 +30,13 @@ const between = 64
 // by the rules of the coordinator: a key that is found in a tier goes into those above it,
 // and one that is in none into all. A write is a request like a read, which finds its key
 // or puts it there; a deletion removes it, from the bottom up. tick is told how many
-// requests are done.
-func Run(ctx context.Context, rec *capture.Trace, tiers []Tier, tick func(int64)) (Result, error) {
+// requests are done. What Terrace's own stores have is the same for each seed; those of
+// other projects draw by chance.
+func Run(ctx context.Context, rec *capture.Trace, tiers []Tier, seed uint64, tick func(int64)) (Result, error) {
 	r := run{sizes: rec.Fields().Sizes}
 	defer r.close()
-	for _, t := range tiers {
-		s, err := newStore(t)
+	for i, t := range tiers {
+		s, err := seededStore(t, seed+uint64(i)<<32) // no two tiers hash alike
 		if err != nil {
 			return Result{}, err
 		}

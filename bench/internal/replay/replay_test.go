@@ -91,7 +91,7 @@ func TestPublicFigures(t *testing.T) {
 					t.Errorf("%s: %.3f %%, want %.2f %%", what, got, want)
 				}
 			}
-			result, err := replay.Run(t.Context(), c, []replay.Tier{{Policy: "lru", Size: test.size}}, nothing)
+			result, err := replay.Run(t.Context(), c, []replay.Tier{{Policy: "lru", Size: test.size}}, 0, nothing)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -147,7 +147,7 @@ func TestNoPolicyIsBetterThanPossible(t *testing.T) {
 				if bytes && !replay.CanBytes(p) {
 					continue
 				}
-				result, err := replay.Run(t.Context(), c, []replay.Tier{{Policy: p, Size: size, Bytes: bytes}}, nothing)
+				result, err := replay.Run(t.Context(), c, []replay.Tier{{Policy: p, Size: size, Bytes: bytes}}, 0, nothing)
 				if err != nil {
 					t.Fatalf("%s of %d: %v", p, size, err)
 				}
@@ -185,7 +185,7 @@ func TestCounts(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := recordText(t, test.format, test.input)
-			result, err := replay.Run(t.Context(), c, []replay.Tier{{Policy: "lru", Size: 9}}, nothing)
+			result, err := replay.Run(t.Context(), c, []replay.Tier{{Policy: "lru", Size: 9}}, 0, nothing)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -246,7 +246,7 @@ func TestTiersAreTheCoordinators(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := replay.Run(t.Context(), c, chain, nothing)
+	result, err := replay.Run(t.Context(), c, chain, 0, nothing)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,8 +271,45 @@ func TestBadTiers(t *testing.T) {
 		{{Policy: "lru", Size: 1}, {Policy: "tinylfu", Size: -1}},
 		{{Policy: "w-tinylfu"}},
 	} {
-		if _, err := replay.Run(t.Context(), c, tiers, nothing); err == nil {
+		if _, err := replay.Run(t.Context(), c, tiers, 0, nothing); err == nil {
 			t.Errorf("%+v are replayed", tiers)
+		}
+	}
+}
+
+// TestSeedTellsHits: a replay of Terrace's own stores has the same hits for the same seed, alone
+// and below others, and for some other seed others.
+func TestSeedTellsHits(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	var text strings.Builder
+	for range 30_000 {
+		fmt.Fprintln(&text, int(4000*math.Pow(random.Float64(), 2)))
+	}
+	c := recordText(t, trace.Plain, text.String())
+	for _, tiers := range [][]replay.Tier{
+		{{Name: "l1", Policy: "sieve", Size: 100}},
+		{{Name: "l1", Policy: "lru", Size: 30}, {Name: "l2", Policy: "sieve", Size: 300}},
+		{{Name: "l1", Policy: "lru-sharded", Size: 600}},
+		{{Name: "l1", Policy: "sieve-sharded", Size: 1100}},
+	} {
+		name := tiers[0].Policy + tiers[len(tiers)-1].Policy
+		seen := make(map[int64]bool)
+		for seed := range uint64(5) {
+			var hits [2]int64
+			for i := range hits {
+				result, err := replay.Run(t.Context(), c, tiers, seed, nothing)
+				if err != nil {
+					t.Fatal(err)
+				}
+				hits[i] = result.Hits
+			}
+			if hits[0] != hits[1] {
+				t.Errorf("%s, seed %d: %d and %d hits", name, seed, hits[0], hits[1])
+			}
+			seen[hits[0]] = true
+		}
+		if len(seen) == 1 {
+			t.Errorf("%s: the same hits with all seeds: %v", name, seen)
 		}
 	}
 }

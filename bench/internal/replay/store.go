@@ -12,6 +12,7 @@ import (
 	"github.com/terracecache/terrace/backends/otter"
 	"github.com/terracecache/terrace/backends/ristretto"
 	"github.com/terracecache/terrace/backends/sieve"
+	"github.com/terracecache/terrace/internal/seeding"
 	"github.com/terracecache/terrace/tier"
 )
 
@@ -52,6 +53,12 @@ type store struct {
 	pending func() int64
 	hits    int64
 	held    int64 // the most that was seen
+}
+
+// seededStore returns a store whose hash has the seed, if it is one of Terrace's.
+func seededStore(t Tier, seed uint64) (s *store, err error) {
+	seeding.Do(seed, func() { s, err = newStore(t) })
+	return s, err
 }
 
 func newStore(t Tier) (*store, error) {
