@@ -100,7 +100,7 @@ func (o *Options[K, V]) validateTrack() error {
 		return errors.New("option Track: there is no shared tier that could tell of changes")
 	}
 	if _, ok := tier.AsTracker(o.Tiers[i].Store); !ok {
-		return fmt.Errorf("option Track: tier %q, the first shared one, cannot tell of changes; Redis can, but not as a Cluster or Ring", o.Tiers[i].Name)
+		return fmt.Errorf("option Track: tier %q, the first shared one, cannot tell of changes; Redis can, but not as a Ring, and not where replicas are read", o.Tiers[i].Name)
 	}
 	return nil
 }

@@ -50,7 +50,8 @@ type TrackHandler[K comparable] interface {
 	ChangedAll()
 
 	// Lost says that changes are not told, or may not be, and why, until Connected is
-	// called. The error holds no credentials.
+	// called. Some may be told meanwhile, but none before the first Connected. The error
+	// holds no credentials.
 	Lost(why error)
 }
 

@@ -141,9 +141,9 @@ func (b *Bus) Subscribe(channel string, h tier.BusHandler) (unsubscribe func(), 
 	if b.closed {
 		return nil, tier.ErrClosed
 	}
-	s := newSubscription(b, b.options.Prefix+channel, h)
+	s := newSubscription(b, b.options.Prefix+channel)
 	b.subs[s] = struct{}{}
-	s.start(b.ctx)
+	s.startInto(b.ctx, newMailbox[[]byte](h, b.options.Buffer))
 	return func() {
 		b.mu.Lock()
 		delete(b.subs, s)

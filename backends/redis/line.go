@@ -12,32 +12,47 @@ import (
 )
 
 // line keeps a connection that something is listened to on, beside the client's pool,
-// and makes it again when it is lost. One goroutine reads what comes, one pings, and one
-// calls the listener, so that neither a slow listener nor a slow server keeps the other
-// from being noticed.
+// and makes it again when it is lost. One goroutine reads what comes and one pings; a
+// third calls the listener, where the line ends in a mailbox, so that neither a slow
+// listener nor a slow server keeps the other from being noticed.
 type line[M any] struct {
 	what    string        // it is, for errors
 	ping    time.Duration // how often the connection is tried
 	connect func(context.Context) (*redis.PubSub, error)
-	// take is given what is read, puts what are messages into the mailbox, and tells
-	// whether it says that all messages from now on arrive here.
-	take    func(read any) (connected bool, err error)
-	hangUp  func() // after each connection that was made, and each try to; may be nil
-	mailbox *mailbox[M]
+	// take is given what is read, hands on what are messages, and tells whether it says
+	// that all messages from now on arrive here.
+	take   func(read any) (connected bool, err error)
+	hangUp func() // after each connection that was made, and each try to; may be nil
+	to     sink[M]
 
 	ctx     context.Context
-	stop    context.CancelFunc
+	cancel  context.CancelFunc
 	running sync.WaitGroup
 }
 
-func (l *line[M]) start(ctx context.Context) {
-	l.ctx, l.stop = context.WithCancel(ctx)
-	l.running.Go(l.run)
-	l.running.Go(func() { l.mailbox.run(l.ctx) })
+// sink is where a line ends. None of its methods waits for a listener.
+type sink[M any] interface {
+	message(m M, size int)
+	connected()
+	lost(why error)
 }
 
+func (l *line[M]) start(ctx context.Context) {
+	l.ctx, l.cancel = context.WithCancel(ctx)
+	l.running.Go(l.run)
+}
+
+// startInto is start of a line that has the mailbox to itself.
+func (l *line[M]) startInto(ctx context.Context, b *mailbox[M]) {
+	l.to = b
+	l.start(ctx)
+	l.running.Go(func() { b.run(l.ctx) })
+}
+
+func (l *line[M]) stop() { l.cancel() }
+
 func (l *line[M]) close() {
-	l.stop()
+	l.cancel()
 	l.running.Wait()
 }
 
@@ -58,7 +73,7 @@ func (l *line[M]) run() {
 		if connected {
 			wait = firstReconnect
 		}
-		l.mailbox.lost(fmt.Errorf("terrace/redis: %s lost: %w", l.what, err))
+		l.to.lost(fmt.Errorf("terrace/redis: %s lost: %w", l.what, err))
 		pause := time.NewTimer(wait/2 + rand.N(wait/2))
 		select {
 		case <-pause.C:
@@ -79,7 +94,7 @@ var noDial = func() context.Context {
 	return ctx
 }()
 
-// listen brings messages to the mailbox for as long as one connection lives.
+// listen hands on messages for as long as one connection lives.
 func (l *line[M]) listen() (connected bool, err error) {
 	if l.hangUp != nil {
 		defer l.hangUp()
@@ -114,7 +129,7 @@ func (l *line[M]) listen() (connected bool, err error) {
 			return connected, errMoved
 		case stands:
 			connected = true
-			l.mailbox.connected()
+			l.to.connected()
 		}
 	}
 }

@@ -72,7 +72,7 @@ func (s *Store) Can(c tier.Capability) bool {
 	case tier.CanClear:
 		return s.options.Prefix != ""
 	case tier.CanTrack:
-		return s.single()
+		return s.canTrack()
 	default:
 		return false
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"weak"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -18,8 +19,17 @@ import (
 // tracks are the trackings of a store.
 type tracks struct {
 	mu     sync.Mutex
-	open   map[*tracking]struct{}
+	open   map[tracker]struct{}
 	closed bool
+	nodes  sync.Once // has a Cluster's client tell of nodes
+}
+
+// tracker tells a handler of changes, of one server or of several.
+type tracker interface {
+	start(ctx context.Context)
+	stop()  // begins to end it
+	close() // ends it
+	look()  // says that the servers may be others
 }
 
 func (t *tracks) close() {
@@ -36,11 +46,21 @@ func (t *tracks) close() {
 	}
 }
 
+// look has all trackings look whether the servers are still the same.
+func (t *tracks) look() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for one := range t.open {
+		one.look()
+	}
+}
+
 // Track implements [tier.BytesTracker] by server-assisted tracking of the store's prefix
 // (Redis 6): CLIENT TRACKING in broadcasting mode, on a connection of its own that speaks
-// RESP3. It works with one server, and with the master that Sentinels name; on a Cluster
-// or a Ring it answers [errors.ErrUnsupported]. A server that refuses it is told to the
-// handler, as a connection that is lost, and tried again.
+// RESP3. It works with one server, with the master that Sentinels name, and with a
+// Cluster, where it has a connection to each master. On a Ring, and on a Cluster whose
+// replicas are read, it answers [errors.ErrUnsupported]. A server that refuses it is told
+// to the handler, as a connection that is lost, and tried again.
 //
 // The server tells of the keys of all its databases alike, and without a prefix of all
 // keys that there are.
@@ -48,18 +68,17 @@ func (s *Store) Track(h tier.TrackHandler[string]) (stop func(), err error) {
 	if s.invalid != nil {
 		return nil, s.invalid
 	}
-	client, single := s.client.(*redis.Client)
-	if !single {
-		return nil, fmt.Errorf("terrace/redis: tracking works with one server, or its Sentinels, not with a %T: %w", s.client, errors.ErrUnsupported)
+	t, err := s.newTracker(h)
+	if err != nil {
+		return nil, err
 	}
 	s.tracks.mu.Lock()
 	defer s.tracks.mu.Unlock()
 	if s.tracks.closed {
 		return nil, tier.ErrClosed
 	}
-	t := newTracking(client.Options(), s.options, h)
 	if s.tracks.open == nil {
-		s.tracks.open = make(map[*tracking]struct{})
+		s.tracks.open = make(map[tracker]struct{})
 	}
 	s.tracks.open[t] = struct{}{}
 	t.start(context.Background())
@@ -70,6 +89,46 @@ func (s *Store) Track(h tier.TrackHandler[string]) (stop func(), err error) {
 		t.close()
 	}, nil
 }
+
+func (s *Store) newTracker(h tier.TrackHandler[string]) (tracker, error) {
+	box := newMailbox[change](trackListener{h}, s.options.Tracking.Buffer)
+	switch c := s.client.(type) {
+	case *redis.Client:
+		return &serverTracking{newTracking(c.Options(), s.options), box}, nil
+	case *redis.ClusterClient:
+		if readsReplicas(c) {
+			return nil, fmt.Errorf("terrace/redis: tracking needs a Cluster's client that reads from masters, as a replica may not have yet what a master tells; leave out ReadOnly, RouteByLatency and RouteRandomly: %w", errors.ErrUnsupported)
+		}
+		// It learns of a node by what it is asked for, which is sooner than we do.
+		s.tracks.nodes.Do(func() {
+			store := weak.Make(s) // the client may outlive it, and forgets nobody
+			c.OnNewNode(func(*redis.Client) {
+				if s := store.Value(); s != nil {
+					s.tracks.look()
+				}
+			})
+		})
+		return newClusterTracking(c, s.options, box), nil
+	default:
+		return nil, fmt.Errorf("terrace/redis: tracking works with one server, its Sentinels, or a Cluster, not with a %T: %w", s.client, errors.ErrUnsupported)
+	}
+}
+
+// canTrack reports whether Track may be called.
+func (s *Store) canTrack() bool {
+	c, cluster := s.client.(*redis.ClusterClient)
+	return s.single() || cluster && !readsReplicas(c)
+}
+
+// serverTracking is the tracking of one server.
+type serverTracking struct {
+	*tracking
+	box *mailbox[change]
+}
+
+func (t *serverTracking) start(ctx context.Context) { t.startInto(ctx, t.box) }
+
+func (*serverTracking) look() {} // whoever has its address is the server
 
 // tracking is the line on which a server tells what changes.
 //
@@ -89,7 +148,7 @@ type change struct {
 	all  bool
 }
 
-func newTracking(client *redis.Options, o Options, h tier.TrackHandler[string]) *tracking {
+func newTracking(client *redis.Options, o Options) *tracking {
 	t := &tracking{prefix: o.Prefix, options: *client}
 	t.line = line[change]{
 		what: "tracking", ping: o.Tracking.Ping,
@@ -98,8 +157,7 @@ func newTracking(client *redis.Options, o Options, h tier.TrackHandler[string]) 
 			// Whatever answers the first ping, the connection was told to track before.
 			return !t.stands.Swap(true), nil
 		},
-		hangUp:  t.hangUp,
-		mailbox: newMailbox[change](trackListener{h}, o.Tracking.Buffer),
+		hangUp: t.hangUp,
 	}
 	own, onConnect := &t.options, client.OnConnect
 	own.Protocol = 3
@@ -173,7 +231,7 @@ func (t *tracking) HandlePushNotification(_ context.Context, _ push.Notification
 	}
 	list, ok := notification[1].([]any)
 	if !ok {
-		t.mailbox.message(change{all: true}, 0)
+		t.to.message(change{all: true}, 0)
 		return nil
 	}
 	c := change{keys: make([]string, 0, len(list))}
@@ -189,7 +247,7 @@ func (t *tracking) HandlePushNotification(_ context.Context, _ push.Notification
 			size += len(text) + 16 // with its string's header
 		}
 	}
-	t.mailbox.message(c, size)
+	t.to.message(c, size)
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -59,8 +60,8 @@ func (d *decoder) checkTracking(c *cacheSpec, path string) {
 			}
 			return
 		case t.URL.given():
-			if u, err := url.Parse(t.URL.reveal()); err == nil && strings.HasSuffix(u.Scheme, "+cluster") {
-				d.broken(c.at, "bus", path, "a Cluster cannot tell of changes: want pubsub")
+			if u, err := url.Parse(t.URL.reveal()); err == nil && strings.HasSuffix(u.Scheme, "+cluster") && readsReplicas(u.Query()) {
+				d.broken(c.at, "bus", path, "a Cluster whose replicas are read cannot tell of changes in time: leave read_only, route_by_latency and route_randomly out of the url, or want pubsub")
 			}
 			return
 		default:
@@ -68,6 +69,16 @@ func (d *decoder) checkTracking(c *cacheSpec, path string) {
 		}
 	}
 	d.broken(c.at, "bus", path, "tracking needs a tier of redis that tells")
+}
+
+// readsReplicas reports whether the parameters of a Cluster's URL have replicas read.
+func readsReplicas(q url.Values) bool {
+	for _, param := range []string{"read_only", "route_by_latency", "route_randomly"} {
+		if on, err := strconv.ParseBool(q.Get(param)); on && err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // redis returns the first tier of Redis, or nil.

@@ -98,7 +98,7 @@ type leaseSpec struct {
 
 type busSpec struct {
 	placed
-	Kind      choice   `key:"kind" must:"yes" of:"pubsub,tracking,both" doc:"pubsub: processes tell each other what they write, over Redis. tracking: Redis tells of every change of the first shared tier, also by programs that know nothing of the cache; one server or Sentinels, no Cluster."`
+	Kind      choice   `key:"kind" must:"yes" of:"pubsub,tracking,both" doc:"pubsub: processes tell each other what they write, over Redis. tracking: Redis tells of every change of the first shared tier, also by programs that know nothing of the cache; one server, Sentinels, or a Cluster whose replicas are not read."`
 	URL       secret   `key:"url" eg:"${BUS_URL}" default:"that of the first tier of Redis" doc:"Of pubsub: which Redis the processes talk over. It may hold a password, and is never shown."`
 	Channel   text     `key:"channel" eg:"terrace:products" default:"terrace: and the cache's name" doc:"Of pubsub: where caches talk that hold the same keys."`
 	Heartbeat duration `key:"heartbeat" eg:"2s" default:"2s" doc:"Of pubsub: how often a cache that has nothing to say tells that it lives. Who misses three drops what may be stale."`

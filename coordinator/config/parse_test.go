@@ -201,7 +201,7 @@ func TestFaults(t *testing.T) {
 		{"a bus with a bad URL", small(goodTier, goodLife, "    bus: {kind: pubsub, url: 'http://user:hunter2@h'}\n"), []string{"caches.c.bus.url|not a URL of Redis"}},
 		{"tracking without a tier", small(goodTier, goodLife, "    bus: tracking\n"), []string{"caches.c.bus|needs a tier of redis"}},
 		{"tracking over memcached", small("backend: lru, capacity: 5}\n      - {name: l2, backend: memcached, servers: ['a:1']", goodLife, "    bus: tracking\n"), []string{"caches.c.bus|l2 of memcached cannot tell"}},
-		{"tracking over a Cluster", small("backend: lru, capacity: 5}\n      - {name: l2, backend: redis, url: 'redis+cluster://h:1'", goodLife, "    bus: tracking\n"), []string{"caches.c.bus|a Cluster cannot tell"}},
+		{"tracking over a Cluster's replicas", small("backend: lru, capacity: 5}\n      - {name: l2, backend: redis, url: 'redis+cluster://h:1?read_only=true'", goodLife, "    bus: tracking\n"), []string{"caches.c.bus|a Cluster whose replicas are read cannot tell"}},
 		{"a channel of tracking", small("backend: lru, capacity: 5}\n      - {name: l2, backend: redis, url: 'redis://h:1'", goodLife, "    bus: {kind: tracking, channel: c}\n"), []string{"caches.c.bus.channel|is of pubsub"}},
 		{"a heartbeat too long", small("backend: lru, capacity: 5}\n      - {name: l2, backend: redis, url: 'redis://h:1'", goodLife, "    bus: {kind: pubsub, heartbeat: 2h}\n"), []string{"caches.c.bus.heartbeat|1ms to 1h"}},
 		{"a lease too short", small("backend: memcached, servers: ['a:1']", goodLife, "    lease: {life: 1ms}\n"), []string{"caches.c.lease|want at least 50ms"}},

@@ -79,7 +79,7 @@ func (e *trackEar) Changed(keys []string) {
 		e.pause()
 	}
 	defer e.enter()()
-	if !e.up {
+	if e.connected == 0 {
 		e.t.Error("Changed without Connected before")
 	}
 	for _, key := range keys {

@@ -71,20 +71,46 @@ func await(t testing.TB, limit time.Duration, what string, condition func() erro
 	}
 }
 
+// RedisClusterNode starts a node that joins a Cluster as a master without slots, and
+// returns when all others know of it.
+func RedisClusterNode(t testing.TB, cluster []*Server, args ...string) *Server {
+	t.Helper()
+	node := joining(t, cluster[0], args...)
+	id := strings.TrimSpace(mustDo(t, node, "CLUSTER", "MYID"))
+	for _, known := range cluster {
+		await(t, clusterWithin, "the Cluster knows the node", func() error {
+			nodes, err := redisDo(known.Addr(), "CLUSTER", "NODES")
+			if err == nil && !strings.Contains(nodes, id) {
+				err = fmt.Errorf("it says: %s", nodes)
+			}
+			return err
+		})
+	}
+	return node
+}
+
+// joining starts a node and has it met.
+func joining(t testing.TB, known *Server, args ...string) *Server {
+	t.Helper()
+	bus, err := freePort()
+	if err != nil {
+		t.Fatalf("start a node of a Cluster: %v", err)
+	}
+	node := Redis(t, append([]string{
+		"--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus), "--cluster-node-timeout", "2000",
+	}, args...)...)
+	_, port, _ := net.SplitHostPort(node.Addr())
+	mustDo(t, known, "CLUSTER", "MEET", host, port, strconv.Itoa(bus))
+	return node
+}
+
 // RedisClusterReplica starts a node that copies a master of a Cluster and takes its place
 // when it dies. It returns when it has copied all, and the master knows of it.
 func RedisClusterReplica(t testing.TB, master *Server, args ...string) *Server {
 	t.Helper()
-	bus, err := freePort()
-	if err != nil {
-		t.Fatalf("start a replica: %v", err)
-	}
-	replica := Redis(t, append([]string{
-		"--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus), "--cluster-node-timeout", "2000",
+	replica := joining(t, master, append([]string{
 		"--cluster-replica-validity-factor", "0", "--repl-ping-replica-period", "1",
 	}, args...)...)
-	_, port, _ := net.SplitHostPort(replica.Addr())
-	mustDo(t, master, "CLUSTER", "MEET", host, port, strconv.Itoa(bus))
 	id := strings.TrimSpace(mustDo(t, master, "CLUSTER", "MYID"))
 	await(t, clusterWithin, "the replica knows its master", func() error {
 		_, err := redisDo(replica.Addr(), "CLUSTER", "REPLICATE", id) // once, as each begins anew
