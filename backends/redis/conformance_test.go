@@ -2,8 +2,10 @@ package redis_test
 
 import (
 	"fmt"
+	"os"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
@@ -14,7 +16,20 @@ import (
 	"github.com/terracecache/terrace/tier/storetest/servers"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	code := m.Run()
+	// Where a node refuses connections go-redis tries it once a second, and only then looks
+	// whether its client is closed.
+	leak := goleak.Find()
+	for deadline := time.Now().Add(3 * time.Second); leak != nil && time.Now().Before(deadline); {
+		leak = goleak.Find()
+	}
+	if code == 0 && leak != nil {
+		fmt.Fprintln(os.Stderr, "goroutines are left:", leak)
+		code = 1
+	}
+	os.Exit(code)
+}
 
 // prefixes are new in each store, and hold what means something to a glob pattern.
 var prefixes atomic.Int64
