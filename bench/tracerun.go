@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -141,7 +142,7 @@ func (in *traceInput) record(ctx context.Context, s *traceSettings, p *traceProg
 type traceJob struct {
 	row  traceRow
 	done bool
-	// memory is about what it takes, in bytes; zero: little, or others see to it.
+	// memory is what it takes, in bytes, rather more than less; zero: little, or others see to it.
 	memory int64
 	run    func(ctx context.Context, row *traceRow, tick func(int64)) error
 }
@@ -151,12 +152,12 @@ func (s *traceSettings) jobs(about *traceOfRows, rec *capture.Trace) []*traceJob
 	var jobs []*traceJob
 	fields := rec.Fields()
 	bounded := make(map[traceBound]bool)
-	add := func(policy string, size int64, bytes bool, run func(context.Context, *traceRow, func(int64)) error) {
+	add := func(policy string, size int64, bytes bool, memory int64, run func(context.Context, *traceRow, func(int64)) error) {
 		row := traceRow{Trace: about.Trace, Policy: policy, Size: size, Unit: "entries", Malformed: about.Malformed, Tiers: []traceTierRow{}}
 		if bytes {
 			row.Unit = "bytes"
 		}
-		jobs = append(jobs, &traceJob{row: row, memory: entryMemory * min(size, about.Keys), run: run})
+		jobs = append(jobs, &traceJob{row: row, memory: memory, run: run})
 	}
 	bound := func(size int64, bytes bool) (again bool) {
 		at := traceBound{size, bytes}
@@ -164,7 +165,11 @@ func (s *traceSettings) jobs(about *traceOfRows, rec *capture.Trace) []*traceJob
 			return true
 		}
 		bounded[at] = true
-		add(optimum, size, bytes, func(ctx context.Context, row *traceRow, tick func(int64)) error {
+		memory := optimal.EntryMemory * min(size, about.Keys)
+		if bytes {
+			memory = 0
+		}
+		add(optimum, size, bytes, memory, func(ctx context.Context, row *traceRow, tick func(int64)) error {
 			find := optimal.Belady
 			if bytes {
 				find = optimal.Volume
@@ -179,7 +184,7 @@ func (s *traceSettings) jobs(about *traceOfRows, rec *capture.Trace) []*traceJob
 		return false
 	}
 	through := func(policy string, size int64, tiers []replay.Tier) {
-		add(policy, size, tiers[0].Bytes, func(ctx context.Context, row *traceRow, tick func(int64)) error {
+		add(policy, size, tiers[0].Bytes, replay.Memory(rec, tiers), func(ctx context.Context, row *traceRow, tick func(int64)) error {
 			result, err := replay.Run(ctx, rec, tiers, s.Seed, tick)
 			row.fill(&result.Tally, fields)
 			row.fillTiers(result.Tiers)
@@ -240,19 +245,50 @@ func (s *traceSettings) policies() []string {
 	return all
 }
 
-// large reports whether it takes so much that collections must come often.
+// large reports whether what it leaves behind has to be given back at once.
 func (j *traceJob) large() bool { return j.memory > jobsMemory/3 }
 
 const (
-	// entryMemory is about what stores take for an entry without a value.
-	entryMemory = 130
 	// jobsMemory is what those that run at a time may take together, unless one alone
 	// takes more.
-	jobsMemory = 96 << 20
-	// tight is by how many percent the heap may grow between two collections. At twice
-	// what is alive, as by default, a store of a million entries would take 250 MB.
+	jobsMemory = 114 << 20
+	// processMemory is what is aimed at for the process while that is so: a third more.
+	processMemory = 152 << 20
+	// tight is by how many percent the heap may grow between two collections where one job
+	// takes more: at twice what is alive, as by default, that would be twice as much.
 	tight = 20
 )
+
+// collect has garbage collected as often as it takes to stay within bounds with the jobs,
+// and no more often. The result ends that.
+func collect(jobs []*traceJob) (end func()) {
+	if !slices.ContainsFunc(jobs, (*traceJob).large) {
+		return func() {}
+	}
+	debug.FreeOSMemory() // what reading the trace took
+	if slices.ContainsFunc(jobs, func(j *traceJob) bool { return j.memory > jobsMemory }) {
+		percent := debug.SetGCPercent(tight)
+		return func() { debug.SetGCPercent(percent) }
+	}
+	limit := debug.SetMemoryLimit(-1)
+	debug.SetMemoryLimit(min(limit, processMemory))
+	return func() { debug.SetMemoryLimit(limit) }
+}
+
+// inOrder returns the jobs in the order in which they begin: of those of a size first what
+// takes the most memory, which takes the longest too.
+func inOrder(jobs []*traceJob) []*traceJob {
+	ordered := slices.Clone(jobs)
+	for rest := ordered; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && rest[n].row.Size == rest[0].row.Size && rest[n].row.Unit == rest[0].row.Unit {
+			n++
+		}
+		slices.SortStableFunc(rest[:n], func(x, y *traceJob) int { return cmp.Compare(y.memory, x.memory) })
+		rest = rest[n:]
+	}
+	return ordered
+}
 
 // runJobs runs as many at a time as there are processors and room for. It returns the first
 // error; what was done by then is marked so.
@@ -260,10 +296,8 @@ func runJobs(ctx context.Context, jobs []*traceJob, p *traceProgress) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	p.replaying(len(jobs))
-	if slices.ContainsFunc(jobs, (*traceJob).large) {
-		defer debug.SetGCPercent(debug.SetGCPercent(tight))
-		debug.FreeOSMemory() // what reading the trace took
-	}
+	defer collect(jobs)()
+	jobs = inOrder(jobs)
 	memory := newRoom(jobsMemory)
 	var next atomic.Int64
 	var workers sync.WaitGroup

@@ -140,27 +140,6 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestNumbers compares the set with a map.
-func TestNumbers(t *testing.T) {
-	random := rand.New(rand.NewPCG(5, 6))
-	s, want := newNumbers(), make(map[int64]bool)
-	for range 200_000 {
-		v := random.Int64N(3000)
-		if v > 0 && !want[v] && random.IntN(2) == 0 {
-			s.add(v)
-			want[v] = true
-			continue
-		}
-		if got := s.remove(v); got != want[v] {
-			t.Fatalf("remove(%d) = %v", v, got)
-		}
-		delete(want, v)
-		if s.n != len(want) {
-			t.Fatalf("%d numbers, want %d", s.n, len(want))
-		}
-	}
-}
-
 // TestLatest compares the heap with a sorted list.
 func TestLatest(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))

@@ -33,7 +33,10 @@ const between = 64
 // requests are done. What Terrace's own stores have is the same for each seed; those of
 // other projects draw by chance.
 func Run(ctx context.Context, rec *capture.Trace, tiers []Tier, seed uint64, tick func(int64)) (Result, error) {
-	r := run{sizes: rec.Fields().Sizes}
+	if byRecency(rec, tiers) {
+		return recency(ctx, rec, tiers[0], tick)
+	}
+	var r run
 	defer r.close()
 	for i, t := range tiers {
 		s, err := seededStore(t, seed+uint64(i)<<32) // no two tiers hash alike
@@ -65,8 +68,7 @@ func Run(ctx context.Context, rec *capture.Trace, tiers []Tier, seed uint64, tic
 // run is a replay under way.
 type run struct {
 	stores []*store
-	sizes  bool // the trace has some
-	bytes  bool // a store is bounded by them
+	bytes  bool // the stores are bounded by sizes
 	tally  capture.Tally
 	misses int64
 }
@@ -121,11 +123,11 @@ func (r *run) find(ctx context.Context, key uint64) (int, *entry, error) {
 	return len(r.stores), nil, nil
 }
 
-// unsized is the entry of all objects of traces without sizes.
+// unsized is the entry of all objects where no store is bounded by their sizes.
 var unsized = tier.NewEntry[int64](1, tier.Meta{UsableUntil: tier.Never})
 
 func (r *run) entry(size int64) *entry {
-	if !r.sizes {
+	if !r.bytes {
 		return unsized
 	}
 	return tier.NewEntry(max(1, size), tier.Meta{UsableUntil: tier.Never})

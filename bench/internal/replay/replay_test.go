@@ -313,3 +313,45 @@ func TestSeedTellsHits(t *testing.T) {
 		}
 	}
 }
+
+// TestRecencyIsTheStore: an LRU that is replayed without its store has the hits of that, of all kinds.
+func TestRecencyIsTheStore(t *testing.T) {
+	random := rand.New(rand.NewPCG(13, 14))
+	for _, keys := range []float64{2, 50, 3000} {
+		var text strings.Builder
+		for range 30_000 {
+			key := int(keys * math.Pow(random.Float64(), 2))
+			fmt.Fprintf(&text, "0,k%d,0,%d,0,%s,0\n", key, 1+key%7, []string{"get", "get", "set"}[random.IntN(3)])
+		}
+		c := recordText(t, trace.Twitter, text.String())
+		for _, size := range []int64{1, 2, 3, 10, 49, 50, 900, 5000} {
+			store := lru.NewWith[uint64, int64](lru.Options{Capacity: int(size), Shards: 1})
+			var want capture.Tally
+			err := c.Each(t.Context(), func(b *capture.Batch) error {
+				for i := range b.Requests {
+					q := &b.Requests[i]
+					e, err := store.Get(t.Context(), q.Key)
+					if err != nil {
+						return err
+					}
+					if want.Count(q, e != nil); e == nil {
+						if err := store.Set(t.Context(), q.Key, tier.NewEntry[int64](1, tier.Meta{UsableUntil: tier.Never}), tier.Forever); err != nil {
+							return err
+						}
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := replay.Run(t.Context(), c, []replay.Tier{{Name: "l1", Policy: "lru", Size: size}}, 0, nothing)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Tally != want || got.Tiers[0].Hits != want.Hits || got.Tiers[0].Held != store.Usage().Entries {
+				t.Errorf("%v keys, %d entries: %+v, want %+v", keys, size, got, want)
+			}
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/terracecache/terrace/backends/otter"
 	"github.com/terracecache/terrace/backends/ristretto"
 	"github.com/terracecache/terrace/backends/sieve"
+	"github.com/terracecache/terrace/bench/internal/capture"
 	"github.com/terracecache/terrace/internal/seeding"
 	"github.com/terracecache/terrace/tier"
 )
@@ -32,6 +33,32 @@ func Known(policy string) bool {
 
 // CanBytes reports whether the policy can be bounded by bytes.
 func CanBytes(policy string) bool { return policy == "tinylfu" || policy == "w-tinylfu" }
+
+// Memory returns what it takes to replay tiers, in bytes, rather more than less.
+func Memory(rec *capture.Trace, tiers []Tier) (bytes int64) {
+	if byRecency(rec, tiers) {
+		return 0 // to speak of
+	}
+	for _, t := range tiers {
+		bytes += entryMemory(t.Policy) * min(t.Size, rec.Distinct())
+	}
+	return bytes
+}
+
+// entryMemory is what a store of the policy takes for an entry, in bytes, without its value.
+// 2Q and ARC know more keys than they have entries.
+func entryMemory(policy string) int64 {
+	switch policy {
+	case "lru" + Sharded:
+		return 66
+	case "2q", "2q" + Sharded:
+		return 190
+	case "arc", "arc" + Sharded:
+		return 250
+	default:
+		return 130
+	}
+}
 
 // Tier is a store to replay.
 type Tier struct {
