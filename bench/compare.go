@@ -129,6 +129,9 @@ func (r *report) measureAll(ctx context.Context, s *settings, groups []group, st
 		return err
 	}
 	r.Environment.Workload.Keys = len(w.keys)
+	if s.Trace != "" {
+		r.Environment.Workload.Malformed = &w.malformed
+	}
 	r.Environment.Notes = append(r.Environment.Notes, w.notes...)
 	if w.due != nil {
 		s.Rate = w.meanRate(s.Seconds)

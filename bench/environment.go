@@ -22,7 +22,8 @@ type environment struct {
 	Workload struct {
 		Kind      string  `json:"kind"` // or "trace"
 		Trace     string  `json:"trace,omitempty"`
-		Speed     float64 `json:"speed,omitempty"` // of the trace's own times; then the rate is what that makes in the mean
+		Malformed *int64  `json:"malformed,omitempty"` // lines or records of the trace, which are left out; nil: there is no trace
+		Speed     float64 `json:"speed,omitempty"`     // of the trace's own times; then the rate is what that makes in the mean
 		Burst     int     `json:"burst,omitempty"`
 		Writes    float64 `json:"write_share"`
 		Deletes   float64 `json:"delete_share"`

@@ -18,12 +18,23 @@ type ownTiming struct {
 	first, last float64
 	at          []float64 // seconds of the trace since its first request; never less than the one before
 	back        int       // requests that came with a time before that of another
+	ahead       int       // requests that came with a time behind the end, among others
+	behind      float64   // the time of the first of those that are behind the end for good
 	fractions   bool
-	over        bool // a request came for which there is no time left
+	over        bool // there is no time left for further requests
 }
 
-// add adds the time of the next request.
+// length is what is replayed, in seconds of the trace.
+func (o *ownTiming) length() float64 { return o.seconds * o.speed }
+
+// fits reports whether a request is due before the end.
+func (o *ownTiming) fits(at float64) bool { return len(o.at) == 0 || at-o.first < o.length() }
+
+// add adds the time of the next request, which fits.
 func (o *ownTiming) add(at float64) error {
+	if len(o.at) == maxReads {
+		return fmt.Errorf("more than %d requests come in %v s at this speed: lower --speed or --seconds", maxReads, o.seconds)
+	}
 	if len(o.at) == 0 {
 		o.first, o.last = at, at
 	}
@@ -33,24 +44,19 @@ func (o *ownTiming) add(at float64) error {
 	}
 	o.last = at
 	o.fractions = o.fractions || at != math.Trunc(at)
-	since := at - o.first
-	if since >= o.seconds*o.speed {
-		o.over = true
-		return nil
-	}
-	if len(o.at) == maxReads {
-		return fmt.Errorf("more than %d requests come in %v s at this speed: lower --speed or --seconds", maxReads, o.seconds)
-	}
-	o.at = append(o.at, since)
+	o.at = append(o.at, at-o.first)
 	return nil
 }
+
+// end says that all further requests are behind the end, the first of them at the given time.
+func (o *ownTiming) end(behind float64) { o.over, o.behind = true, behind }
 
 // due returns when the requests are due, from the first, as many as there is time for.
 func (o *ownTiming) due() []time.Duration {
 	if !o.fractions {
 		spread(o.at)
 	}
-	n := sort.SearchFloat64s(o.at, o.seconds*o.speed)
+	n := sort.SearchFloat64s(o.at, o.length())
 	due := make([]time.Duration, n)
 	for i, at := range o.at[:n] {
 		due[i] = seconds(at / o.speed)
@@ -78,12 +84,23 @@ func (w *workload) timed(o *ownTiming, warmup float64) error {
 	w.due, w.warmup = due, seconds(warmup)
 	w.warm = sort.Search(len(due), func(i int) bool { return due[i] >= w.warmup })
 	if w.warm == len(due) {
-		return fmt.Errorf("none of its requests comes in the open loop, from %vs to %vs after the first at --speed %v: change --speed, --seconds or --warmup-seconds",
-			warmup, o.seconds, o.speed)
+		next := ""
+		if o.over {
+			next = fmt.Sprintf(" (the next is %.4gs after it)", o.behind-o.first)
+		}
+		return fmt.Errorf("none of its requests comes in the open loop, from %vs to %vs after the first at --speed %v%s: change --speed, --seconds or --warmup-seconds",
+			warmup, o.seconds, o.speed, next)
 	}
-	if !o.over {
+	switch gap := o.behind - o.last; {
+	case !o.over:
 		w.notes = append(w.notes, fmt.Sprintf("the trace ends %.3gs after its first request at this speed, before the %vs of warm-up and open loop are over",
 			due[len(due)-1].Seconds(), o.seconds))
+	case gap > o.length():
+		w.notes = append(w.notes, fmt.Sprintf("%.3gs after its first request at this speed the trace has a gap of %.4gs of its own, longer than all that is replayed",
+			due[len(due)-1].Seconds(), gap))
+	}
+	if o.ahead > 0 {
+		w.notes = append(w.notes, fmt.Sprintf("%d requests have a time behind the end, and others that are due before it follow: they are left out", o.ahead))
 	}
 	if o.back > 0 {
 		w.notes = append(w.notes, fmt.Sprintf("%d requests have a time before that of an earlier one, and come when that did", o.back))

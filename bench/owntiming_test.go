@@ -56,9 +56,14 @@ func TestOwnTiming(t *testing.T) {
 		{"twitter.csv", twitter(100, 101, 103, 104), "--speed 10 --seconds 3.5", "0s 100ms 300ms 400ms", 0, []string{"before the"}},
 		{"twitter.csv", twitter(100, 101, 103, 104), "--speed 0.5 --seconds 3.5", "0s 2s", 1, nil},
 		{"twitter.csv", twitter(7, 7, 7, 7, 8, 8, 9), "--speed 1 --seconds 0.75 --warmup-seconds 1", "0s 250ms 500ms 750ms 1s 1.5s", 4, nil},
-		{"twitter.csv", twitter(7, 9, 8, 8, 10, 20), "--speed 1 --seconds 9", "0s 2s 2.333333333s 2.666666666s 3s", 1, []string{"2 requests have a time before"}},
-		{"libcachesim.csv", "time,id\n0.25,a\n0.5,b\n0.5,c\n2e0,d\nnever,d\n9,e\n", "--speed 1 --seconds 3", "0s 250ms 250ms 1.75s", 0, []string{"1 lines"}},
-		{"libcachesim.csv", "timestamp,obj_id\n1600000000000000000,a\n1600000000000001024,b\n1600000009000000000,c\n", "--speed 1e9 --seconds 3", "0s 1.024µs", 0, nil},
+		{"twitter.csv", twitter(7, 9, 8, 8, 10, 20), "--speed 1 --seconds 9", "0s 2s 2.333333333s 2.666666666s 3s", 1, []string{"2 requests have a time before", "a gap of 10s"}},
+		{"libcachesim.csv", "time,id\n0.25,a\n0.5,b\n0.5,c\n2e0,d\nnever,d\n9,e\n", "--speed 1 --seconds 3", "0s 250ms 250ms 1.75s", 0, []string{"1 lines", "a gap of 7s"}},
+		{"libcachesim.csv", "timestamp,obj_id\n1600000000000000000,a\n1600000000000001024,b\n1600000009000000000,c\n", "--speed 1e9 --seconds 3", "0s 1.024µs", 0, []string{"a gap of 9e+09s"}},
+		{"libcachesim.csv", "time,id\n2026-11-30T10:00:00Z,a\n2026-11-30T12:00:00.5+02:00,b\n2026-11-30T10:00:09Z,c\n", "--speed 1 --seconds 3", "0s 500ms", 0, []string{"a gap of 8.5s"}},
+		// Damaged times: in the middle, at the end, at the beginning.
+		{"twitter.csv", twitter(100, 4294967295, 101, 4294967295, 4294967294, 102, 105), "--speed 1 --seconds 3.5", "0s 1s 2s", 1, []string{"3 requests have a time behind the end"}},
+		{"twitter.csv", twitter(100, 101, 102, 4294967295), "--speed 1 --seconds 9", "0s 1s 2s", 1, []string{"a gap of 4.295e+09s"}},
+		{"twitter.csv", twitter(4294967295, 100, 101), "--speed 1 --seconds 9", "0s 333.333333ms 666.666666ms", 2, []string{"2 requests have a time before", "before the"}},
 		{"x.oracleGeneral", string(oracle), "--speed 2 --seconds 3", "0s 250ms 1s", 0, []string{"before the"}},
 		{"cachelib.csv", "op_time,key,op,op_count\n3,a,GET,2\n4,b,GET,1\n", "--speed 1 --seconds 3", "0s 500ms 1s", 0, []string{"before the"}},
 	} {

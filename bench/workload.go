@@ -10,12 +10,13 @@ import (
 
 // workload is the reads that every row is given: the same keys in the same order.
 type workload struct {
-	keys     []string
-	sequence []uint32    // indexes of keys, in the order of the reads
-	ops      []operation // what is done, as long as sequence; nil: all are reads
-	batch    int         // so many come at one time; zero: one
-	notes    []string    // what readers of the report must know of it
-	broken   error       // why not all of its trace could be read; nil: it could
+	keys      []string
+	sequence  []uint32    // indexes of keys, in the order of the reads
+	ops       []operation // what is done, as long as sequence; nil: all are reads
+	batch     int         // so many come at one time; zero: one
+	notes     []string    // what readers of the report must know of it
+	malformed int64       // lines or records of its trace that are left out
+	broken    error       // why not all of its trace could be read; nil: it could
 
 	// due are when the first of the sequence are due since the first, by the times of a
 	// trace, never one before the last. Nil: all are due at the rate. So many of them are

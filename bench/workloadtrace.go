@@ -75,8 +75,12 @@ func (s *settings) readWorkload(ctx context.Context, from io.Reader, n int, stde
 	if ctx.Err() != nil {
 		return nil, ctx.Err() // which may have broken the trace off
 	}
+	if err := b.end(); err != nil {
+		return nil, err
+	}
 	faults.tell(s.Trace, stderr)
 	w := b.w
+	w.malformed = faults.n
 	if len(w.sequence) == 0 {
 		if w.broken != nil {
 			return nil, w.broken
@@ -107,7 +111,13 @@ type workloadBuilder struct {
 	timing  *ownTiming // nil: their times do not matter
 	indexes map[uint64]uint32
 	n       int // how many are wanted
+	// behind are requests in a row whose time is behind the end. If enough come it is
+	// over; if one comes that is not, they were strays, as of a damaged line.
+	behind []trace.Request
 }
+
+// enoughBehind requests in a row are no strays.
+const enoughBehind = 1000
 
 // full reports whether no more are wanted.
 func (b *workloadBuilder) full() bool {
@@ -115,11 +125,37 @@ func (b *workloadBuilder) full() bool {
 }
 
 func (b *workloadBuilder) add(q *trace.Request) error {
-	if b.timing != nil {
-		if err := b.timing.add(q.Time); err != nil {
+	if o := b.timing; o != nil && !o.over {
+		if !o.fits(q.Time) {
+			if b.behind = append(b.behind, *q); len(b.behind) == enoughBehind {
+				return b.end()
+			}
+			return nil
+		}
+		o.ahead += len(b.behind)
+		b.behind = b.behind[:0]
+		if err := o.add(q.Time); err != nil {
 			return err
 		}
 	}
+	return b.take(q)
+}
+
+// end takes what is behind the end, for the closed loop, if there is some.
+func (b *workloadBuilder) end() error {
+	if len(b.behind) > 0 {
+		b.timing.end(b.behind[0].Time)
+	}
+	for i := range b.behind {
+		if err := b.take(&b.behind[i]); err != nil {
+			return err
+		}
+	}
+	b.behind = nil
+	return nil
+}
+
+func (b *workloadBuilder) take(q *trace.Request) error {
 	w := b.w
 	k, known := b.indexes[q.Key]
 	if !known {

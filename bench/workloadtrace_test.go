@@ -27,6 +27,9 @@ func TestCompareCutArchive(t *testing.T) {
 	if len(rep.Rows) != 1 || rep.Rows[0].Requests != 200 || rep.Environment.Complete {
 		t.Errorf("complete: %v, rows: %+v", rep.Environment.Complete, rep.Rows)
 	}
+	if n := rep.Environment.Workload.Malformed; n == nil || *n != 2 {
+		t.Errorf("malformed: %v, want 2", n)
+	}
 	if notes := strings.Join(rep.Environment.Notes, "; "); !strings.Contains(notes, "2 lines") || !strings.Contains(notes, "the first: line 1") || !strings.Contains(notes, "cut off") {
 		t.Errorf("notes: %s", notes)
 	}

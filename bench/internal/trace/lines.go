@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"time"
 )
 
 const (
@@ -146,11 +147,14 @@ func whole(text []byte, what string) (uint64, error) {
 	return n, nil
 }
 
-// instant reads a time in seconds, with a fraction or without.
+// instant reads a time in seconds, with a fraction or without, or by RFC 3339.
 func instant(text []byte) (float64, error) {
+	if t, err := time.Parse(time.RFC3339, string(text)); err == nil {
+		return float64(t.Unix()) + float64(t.Nanosecond())/1e9, nil
+	}
 	v, err := strconv.ParseFloat(string(text), 64)
 	if err != nil || math.IsNaN(v) || math.Abs(v) > latest {
-		return 0, fmt.Errorf("time %s: want a number of seconds", quoted(text))
+		return 0, fmt.Errorf("time %s: want a number of seconds, or a time by RFC 3339", quoted(text))
 	}
 	return v, nil
 }
