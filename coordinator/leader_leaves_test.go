@@ -99,6 +99,59 @@ type punctualStore struct{ tier.Store[string, string] }
 
 func (punctualStore) Punctual() bool { return true }
 
+// What the leader's read finds may be overtaken by a write while he is about to leave.
+// Nobody who asks after that write is handed it.
+func TestALeaderLeavesWithWhatIsOvertaken(t *testing.T) {
+	const slow = 100 * time.Millisecond
+	for name, told := range map[string]func(*coordinator.Options[string, string]){
+		"a bus":    func(*coordinator.Options[string, string]) {},
+		"tracking": func(o *coordinator.Options[string, string]) { o.Bus, o.Track = nil, true },
+	} {
+		for _, lease := range []time.Duration{0, 10 * time.Second} {
+			for _, own := range []bool{false, true} {
+				for _, deleted := range []bool{false, true} {
+					virtual(t, fmt.Sprintf("%s, lease %v, own write %v, Delete %v", name, lease, own, deleted), func(t *testing.T) {
+						f := newFleet()
+						f.edit = func(o *coordinator.Options[string, string]) {
+							o.Lease.Life = lease
+							told(o)
+						}
+						a, b := f.join(t), f.join(t)
+						settle()
+						a.mustSet(t, "k", "old")
+						synctest.Wait()
+						// The answer is on its way when the leader leaves, and is taken.
+						b.l3.Inject(storetest.Times(1, answersLate(slow)), storetest.Get)
+						leader, leave := context.WithCancel(ctx)
+						defer leave()
+						var all sync.WaitGroup
+						all.Go(func() { _, _ = b.Get(leader, "k") })
+						time.Sleep(slow / 4)
+						by, want := a, "new"
+						if own {
+							by = b
+						}
+						if deleted {
+							want = "loaded"
+							if err := by.Delete(ctx, "k"); err != nil {
+								t.Error(err)
+							}
+						} else {
+							by.mustSet(t, "k", want)
+						}
+						synctest.Wait()
+						all.Go(func() { wantGet(t, b.Cache, "k", want) })
+						synctest.Wait()
+						leave()
+						all.Wait()
+						wantGet(t, b.Cache, "k", want)
+					})
+				}
+			}
+		}
+	}
+}
+
 // Flights that have ended are used again. Whoever has joined one reads its answer, and not
 // that of the next.
 func TestFlightsThatAreUsedAgainKeepTheirAnswers(t *testing.T) {

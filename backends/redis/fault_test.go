@@ -96,6 +96,24 @@ func TestC46AContextBoundsEachCall(t *testing.T) {
 	}
 }
 
+// Before its first command a Cluster's client asks for the topology, whatever the context
+// says.
+func TestC46AContextBoundsTheTopology(t *testing.T) {
+	p := servers.Proxy(t, servers.Redis(t).Addr())
+	p.BlackHole()
+	for _, heeded := range []bool{false, true} {
+		t.Run(fmt.Sprint("ContextTimeoutEnabled ", heeded), func(t *testing.T) {
+			c := goredis.NewClusterClient(&goredis.ClusterOptions{
+				Addrs: []string{p.Addr()}, ContextTimeoutEnabled: heeded, ReadTimeout: 3 * time.Second, MaxRedirects: -1,
+			})
+			t.Cleanup(func() { _ = c.Close() })
+			for name, o := range map[string]redis.Options{"alone": {Prefix: "p:", Gather: 1}, "gathered": {Prefix: "p:"}} {
+				t.Run(name, func(t *testing.T) { onTime(t, redis.NewWith(c, o)) })
+			}
+		})
+	}
+}
+
 func TestC46AContextBoundsTheWaitForAConnection(t *testing.T) {
 	for _, heeded := range []bool{false, true} {
 		p := servers.Proxy(t, servers.Redis(t).Addr())
