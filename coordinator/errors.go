@@ -32,8 +32,8 @@ var (
 	// key that it is loading, and would have waited for itself.
 	ErrCycle = errors.New("terrace: loaders wait for each other")
 
-	// ErrGoexit says that a loader ended its goroutine with runtime.Goexit.
-	ErrGoexit = errors.New("terrace: loader called runtime.Goexit")
+	// ErrGoexit says that a loader, or a store, ended its goroutine with runtime.Goexit.
+	ErrGoexit = errors.New("terrace: a loader or store called runtime.Goexit")
 
 	// ErrSkipped says that a tier was left alone because it has not answered of late.
 	ErrSkipped = errors.New("terrace: tier skipped: it has not answered of late")
