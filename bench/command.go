@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -67,10 +68,31 @@ func rootCommand(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	c.SilenceUsage = true
 	c.SilenceErrors = true
 	c.CompletionOptions.DisableDefaultCmd = true
+	c.SetHelpCommand(helpCommand())
+	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w, see --help", err) })
 	c.AddCommand(compareCommand(stdin, stdout, stderr), validateCommand(stdin, stdout, stderr),
 		fleetCommand(stdout, stderr), traceCommand(stdin, stdout, stderr), adviseCommand(stdin, stdout, stderr), processCommand(stdin, stdout),
 		stampedeCommand(stdout, stderr), jitterCommand(stdout, stderr), xfetchCommand(stdout, stderr))
 	return c
+}
+
+// helpCommand is cobra's own, but for commands that there are not.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command]",
+		Short: "Help about any command",
+		RunE: func(c *cobra.Command, args []string) error {
+			about, left, err := c.Root().Find(args)
+			if err != nil {
+				return err
+			}
+			if err := noSuchCommand(c.Root(), left); err != nil {
+				return err
+			}
+			about.InitDefaultHelpFlag()
+			return about.Help()
+		},
+	}
 }
 
 // flagSettings are what a command is run with, all of it set by flags.
@@ -111,8 +133,11 @@ func noSuchCommand(c *cobra.Command, args []string) error {
 }
 
 // noArguments refuses arguments, which a flag without its dashes becomes.
-func noArguments(_ *cobra.Command, args []string) error {
+func noArguments(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
+		if ext := filepath.Ext(args[0]); c.Flags().Lookup("config") != nil && (ext == ".yaml" || ext == ".yml") {
+			return fmt.Errorf("unexpected argument %q: want --config %s", args[0], quoted(args[0]))
+		}
 		return fmt.Errorf("unexpected argument %q: everything is set by flags, see --help", args[0])
 	}
 	return nil

@@ -145,7 +145,7 @@ func TestSecretsAreNotTold(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, args := range []string{"--help", "compare --help", "validate --help", "fleet --help"} {
+	for _, args := range []string{"--help", "compare --help", "validate --help", "fleet --help", "help", "help trace"} {
 		code, stdout, stderr := bench(t.Context(), strings.Fields(args)...)
 		if code != exitOK || stderr != "" || !strings.Contains(stdout, "Examples:") {
 			t.Errorf("%s: got exit code %d, %q, %q", args, code, stdout, stderr)

@@ -186,7 +186,7 @@ func bytesText(n int64) string {
 func (r *traceReport) writeTable(w io.Writer) error {
 	var b strings.Builder
 	e := &r.Environment
-	fmt.Fprintf(&b, "%s, %s, %d CPUs\n", e.Go, e.System, e.CPUs)
+	fmt.Fprintf(&b, "%s, %s, %d CPUs; seed %d\n", e.Go, e.System, e.CPUs, e.Seed)
 	for i := range e.Traces {
 		b.WriteString("\n")
 		r.writeTrace(&b, &e.Traces[i])
