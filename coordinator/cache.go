@@ -178,6 +178,7 @@ type level[K comparable, V any] struct {
 	clear   tier.Clearer       // nil where it cannot clear
 	measure tier.Measurer      // nil where it cannot tell
 	local   bool
+	deaf    bool          // calls of the store are left behind when their contexts end
 	byEntry bool          // the store ends entries by their own ends
 	ttl     time.Duration // Forever where there is no bound
 	timeout time.Duration
@@ -215,7 +216,7 @@ func newLevel[K comparable, V any](t tier.Tier[K, V], maxRepeats int) *level[K, 
 	}
 	l.deadlines.limit(l.timeout)
 	if !l.local && !tier.IsPunctual(t.Store) {
-		l.store = newOnTime(t.Store)
+		l.store, l.deaf = newOnTime(t.Store), true
 	}
 	l.swap, _ = tier.AsSwapper(l.store)
 	l.clear, _ = tier.AsClearer(l.store)

@@ -148,14 +148,15 @@ func (c *Cache[K, V]) run(f *flight[K, V]) {
 // searchesHere reports whether the caller searches the shared levels for the flight that
 // he leads. One who may leave does where nothing else is to be written there that he could
 // leave in the middle, and he has the time that the level is given; if he leaves all the
-// same the search begins anew without him.
+// same the search begins anew without him. From a store that does not heed contexts he
+// would leave a call behind, which would have the flight make a second.
 func (c *Cache[K, V]) searchesHere(ctx context.Context) bool {
 	switch shared := len(c.levels) - c.local; {
 	case shared == 0:
 		return false
 	case ctx.Done() == nil:
 		return true
-	case shared > 1:
+	case shared > 1, c.levels[c.local].deaf:
 		return false
 	}
 	at, limited := ctx.Deadline()

@@ -115,6 +115,8 @@ func TestALeaderLeavesWithWhatIsOvertaken(t *testing.T) {
 						f.edit = func(o *coordinator.Options[string, string]) {
 							o.Lease.Life = lease
 							told(o)
+							l3 := &o.Tiers[len(o.Tiers)-1]
+							l3.Store = promptStore{l3.Store.(*tier.Encoded[string, string])}
 						}
 						a, b := f.join(t), f.join(t)
 						settle()
@@ -151,6 +153,13 @@ func TestALeaderLeavesWithWhatIsOvertaken(t *testing.T) {
 		}
 	}
 }
+
+// promptStore is a store with all capabilities that heeds contexts, and says so.
+type promptStore struct {
+	*tier.Encoded[string, string]
+}
+
+func (promptStore) Punctual() bool { return true }
 
 // Flights that have ended are used again. Whoever has joined one reads its answer, and not
 // that of the next.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -83,6 +84,42 @@ func TestADeafStoreKeepsNobody(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Callers who give up a read leave one call of a deaf store behind, and not a second that
+// goes on in their place: others find room.
+func TestWhoGivesUpOccupiesADeafStoreOnce(t *testing.T) {
+	const most, patience = 64, 10 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		store := storetest.NewFaultyBytes(storetest.NewMapBytes())
+		store.SetRemote()
+		c := deafCache(t, store, tier.Breaker{Off: true}, true)
+		awake := make(chan struct{})
+		var reads atomic.Int64
+		store.Inject(func(ctx context.Context, call storetest.Call, do func() error) error {
+			if reads.Add(1) < most {
+				<-awake
+			}
+			return do()
+		}, storetest.Get)
+		many(most-1, func(i int) {
+			patient, leave := context.WithCancel(ctx)
+			defer leave()
+			time.AfterFunc(patience, leave)
+			if _, err := c.Get(patient, fmt.Sprint("key ", i)); !errors.Is(err, context.Canceled) {
+				t.Errorf("Get: %v", err)
+			}
+		})
+		synctest.Wait()
+		if got := reads.Load(); got != most-1 {
+			t.Errorf("%d reads of the store for %d Gets", got, most-1)
+		}
+		began := time.Now()
+		if v, err := c.Get(ctx, "another"); v != "loaded another" || err != nil || time.Since(began) != 0 {
+			t.Errorf("a reader beside them: %q, %v after %v, want it at once", v, err, time.Since(began))
+		}
+		close(awake)
+	})
 }
 
 // A write that was left behind, and takes effect when a newer one has been made, does not
