@@ -80,9 +80,12 @@ func exitInStore(t *testing.T, call func(*coordinator.Cache[string, string]), wh
 			}
 		}
 		if where == "the probe" { // of a breaker that has opened
-			l3.Inject(storetest.Fail(errDown))
-			_, _ = c.Get(ctx, "elsewhere")
-			time.Sleep(1500 * time.Millisecond)
+			l3.Inject(storetest.Fail(context.DeadlineExceeded))
+			_, _ = c.Peek(ctx, "elsewhere") // no write that is tried again takes the probe
+			if got := c.Stats().Tiers[1].Breaker; got != "open" {
+				t.Fatalf("the breaker is %s", got)
+			}
+			time.Sleep(1100 * time.Millisecond)
 		}
 		var n atomic.Int64
 		exit := func(ctx context.Context, _ storetest.Call, do func() error) error {
