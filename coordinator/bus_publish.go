@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -29,6 +30,10 @@ const busTimeout = tier.DefaultTimeout
 // enoughRefusals is after how many tries a message is given up for a shorter one that
 // says more, when it is not that the bus cannot be reached.
 const enoughRefusals = 3
+
+// lastTries is how many tries a message has at the end of the cache, unless one takes its
+// whole time: a connection may have died unnoticed, and Close is not to wait for long.
+const lastTries = 3
 
 // publish announces what comes into the outbox, one message after another: each is
 // tried until it has arrived, with the same number and the same content, so that it may
@@ -93,9 +98,9 @@ func (b *link[K, V]) message(kind busKind, sequence uint64, at time.Time) busMes
 }
 
 // deliver publishes a message, however many tries that takes, until the cache is closed:
-// then it is tried once more. It reports whether it has arrived.
+// then a few more are made. It reports whether it has arrived.
 func (b *link[K, V]) deliver(m *busMessage) bool {
-	refusals := 0
+	refusals, lasts := 0, 0
 	for failures := 1; ; failures++ {
 		last := isClosed(b.closing)
 		err := b.send(m)
@@ -106,7 +111,9 @@ func (b *link[K, V]) deliver(m *busMessage) bool {
 		b.counts.failures.Add(1)
 		b.cache.log.warn("bus: publish failed", "", err)
 		if last {
-			return false
+			if lasts++; lasts == lastTries || errors.Is(err, context.DeadlineExceeded) {
+				return false
+			}
 		}
 		if refusals++; tier.IsOutage(err) {
 			refusals = 0

@@ -598,6 +598,41 @@ func TestBusThatFails(t *testing.T) {
 	wantError(t, "New", err, down)
 }
 
+// refusingBus fails to publish a few times, as over connections that have died unnoticed.
+type refusingBus struct {
+	tier.Bus
+	left atomic.Int64
+}
+
+func (b *refusingBus) Publish(ctx context.Context, channel string, message []byte) error {
+	if b.left.Add(-1) >= 0 {
+		return errors.New("connection reset by peer")
+	}
+	return b.Bus.Publish(ctx, channel, message)
+}
+
+// What is written last is announced by Close also where the bus fails once or twice.
+func TestBusCloseTriesAgain(t *testing.T) {
+	virtual(t, "", func(t *testing.T) {
+		f := newFleet()
+		b := f.join(t)
+		bus := &refusingBus{Bus: f.hub.Open()}
+		f.edit = func(o *coordinator.Options[string, string]) { o.Bus = bus }
+		a := f.join(t)
+		settle()
+		a.mustSet(t, "k", "1")
+		synctest.Wait()
+		b.wantFrom(t, "k", "1", "l3")
+		bus.left.Store(2)
+		a.mustSet(t, "k", "2")
+		if err := a.Close(ctx); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		synctest.Wait()
+		b.wantFrom(t, "k", "2", "l3")
+	})
+}
+
 // Random histories of several processes, a bus that loses, doubles and is cut, and a
 // shared tier that stalls: no process sees less than its own last write, and at rest,
 // when what was lost has been noticed, all see the last write of each key.

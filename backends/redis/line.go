@@ -73,7 +73,7 @@ func (l *line[M]) run() {
 		if connected {
 			wait = firstReconnect
 		}
-		l.to.lost(fmt.Errorf("terrace/redis: %s lost: %w", l.what, err))
+		l.to.lost(fmt.Errorf("terrace/redis: %s lost: %w", l.what, asReply(err)))
 		pause := time.NewTimer(wait/2 + rand.N(wait/2))
 		select {
 		case <-pause.C:

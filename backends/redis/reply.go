@@ -11,8 +11,15 @@ import (
 // reply's first word: OOM, READONLY, LOADING, MISCONF, NOAUTH, MOVED, CLUSTERDOWN, or ERR.
 type ReplyError struct{ err error }
 
-// Error returns the reply.
-func (e *ReplyError) Error() string { return e.err.Error() }
+// quoted is what comes before the arguments where Redis quotes those of a command that it
+// does not know or allow: keys and values, or a password.
+const quoted = ", with args beginning with"
+
+// Error returns the reply, up to where it quotes the command's arguments.
+func (e *ReplyError) Error() string {
+	text, _, _ := strings.Cut(e.err.Error(), quoted)
+	return text
+}
 
 // Unwrap returns the client's error.
 func (e *ReplyError) Unwrap() error { return e.err }

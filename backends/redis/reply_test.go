@@ -248,3 +248,20 @@ func TestOutagesOfWhatAnswers(t *testing.T) {
 		}
 	}
 }
+
+// A command that the server does not know is answered with its arguments.
+func TestRepliesQuoteNoValues(t *testing.T) {
+	const value = "s3cr3t-value"
+	server := servers.Redis(t, "--rename-command", "SET", "", "--rename-command", "EVALSHA", "", "--rename-command", "EVAL", "")
+	s := open(t, "redis://"+server.Addr(), redis.Options{Prefix: "p:"})
+	_, swapErr := s.SetIf(t.Context(), "key", []byte(value), time.Minute, []byte(value))
+	for what, err := range map[string]error{
+		"Set":     s.Set(t.Context(), "key", []byte(value), time.Minute),
+		"SetMany": s.SetMany(t.Context(), []string{"key"}, [][]byte{[]byte(value)}, []time.Duration{time.Minute}),
+		"SetIf":   swapErr,
+	} {
+		if err == nil || strings.Contains(err.Error(), value) || !strings.Contains(err.Error(), "unknown command") {
+			t.Errorf("%s: %v, want that the command is not known, and no value", what, err)
+		}
+	}
+}
