@@ -111,10 +111,11 @@ func command(r *bufio.Reader) (string, error) {
 		return "", io.ErrUnexpectedEOF
 	}
 	if n, ok := strings.CutPrefix(fields[0], "*"); ok {
-		name, count := "", 0
-		if count, err = strconv.Atoi(n); err != nil {
+		count, err := strconv.Atoi(n)
+		if err != nil {
 			return "", err
 		}
+		name := ""
 		for i := range count {
 			size, err := r.ReadString('\n')
 			if err != nil {
