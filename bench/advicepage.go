@@ -118,11 +118,8 @@ func (a *advice) curveSection() page.Section {
 	for _, r := range a.Rows {
 		rows = append(rows, &traceRow{Policy: r.Policy, Size: r.Size, HitRatio: r.HitRatio})
 	}
-	f := missCurves(rows, "entries", func(r *traceRow) *float64 { return &r.HitRatio })
+	f := missCurves(rows, "entries", optBoundText, func(r *traceRow) *float64 { return &r.HitRatio })
 	f.Title, f.Y.Name = "Miss ratio by size", "misses of all requests"
-	if i := slices.IndexFunc(f.Series, func(s page.Series) bool { return s.Name == optimum }); i < 0 {
-		f.Text = "The lower the better."
-	}
 	if a.Advice != nil {
 		if at, local := a.Advice.point(); local {
 			f.Series = append(f.Series, page.Series{Name: "advised", Tone: page.Chosen, Loose: true, Points: []page.Point{at}})

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -372,5 +373,34 @@ func TestTraceSizes(t *testing.T) {
 		if got := r.size(); got != want {
 			t.Errorf("%s = %s, want %s", text, got, want)
 		}
+	}
+}
+
+// opt has the most hits that there can be, which need not be those of the most reads, bytes
+// or costs: the page says of none but the hits that nothing is better.
+func TestPageBoundsHitsAlone(t *testing.T) {
+	some := func(ratio float64) *float64 { return &ratio }
+	r := traceReport{Rows: []traceRow{
+		{Trace: "x", Policy: optimum, Size: 1, Unit: "entries", HitRatio: 0.5, ReadHitRatio: some(0.5), ByteHitRatio: some(0.5), CostHitRatio: some(0.5)},
+		{Trace: "x", Policy: "tinylfu", Size: 1, Unit: "entries", HitRatio: 0.49, ReadHitRatio: some(0.9), ByteHitRatio: some(0.9), CostHitRatio: some(0.9)},
+		{Trace: "x", Policy: optimum, Size: 9, Unit: "bytes", HitRatio: 0.5},
+		{Trace: "x", Policy: "tinylfu", Size: 9, Unit: "bytes", HitRatio: 0.49, ReadHitRatio: some(0.9), ByteHitRatio: some(0.9), CostHitRatio: some(0.9)},
+	}}
+	const bound, most, none = "no cache of its size can be below it", "others may be below it here", ""
+	var got []string
+	for _, f := range r.traceSection(&traceOfRows{Trace: "x"}).Figures {
+		says := none
+		switch {
+		case strings.Contains(f.Text, bound):
+			says = bound
+		case strings.Contains(f.Text, most):
+			says = most
+		case strings.Contains(f.Text, optimum):
+			t.Errorf("%s: %q of a bound that is not there", f.Title, f.Text)
+		}
+		got = append(got, says)
+	}
+	if want := []string{bound, most, most, most, bound, none, none, none}; !slices.Equal(got, want) {
+		t.Errorf("figures say\ngot  %q\nwant %q", got, want)
 	}
 }

@@ -20,7 +20,7 @@ func (r *traceReport) page(ctx context.Context, s *traceSettings) *page.Report {
 	}
 	p := &page.Report{
 		Title:   "Recorded requests: which eviction, at which size",
-		Lead:    fmt.Sprintf("Traces replayed through evictions and tiers, beside opt, the best that there can be: %s.", strings.Join(names, ", ")),
+		Lead:    fmt.Sprintf("Traces replayed through evictions and tiers, beside opt, the most hits that there can be: %s.", strings.Join(names, ", ")),
 		Command: commandLine(ctx),
 		Facts:   machine(e.Go, e.System, e.CPUs, e.Began, e.Seed),
 		Notes:   slices.Clone(e.Violations),
@@ -66,15 +66,21 @@ func (t *traceOfRows) brief() string {
 	return text
 }
 
+// What opt is beside a curve: it is a bound of hits, and of nothing else.
+const (
+	optBoundText = "opt knows what comes: no cache of its size can be below it."
+	optOtherText = "opt has the most hits of all requests that a cache of its size can have; others may be below it here."
+)
+
 // traceMeasures are the ratios of which a row may have curves.
 var traceMeasures = []struct {
-	title, axis string
-	of          func(r *traceRow) *float64
+	title, axis, opt string
+	of               func(r *traceRow) *float64
 }{
-	{"Miss ratio by size", "misses of all requests", func(r *traceRow) *float64 { return &r.HitRatio }},
-	{"Miss ratio of reads by size", "misses of reads", func(r *traceRow) *float64 { return r.ReadHitRatio }},
-	{"Byte miss ratio by size", "missed bytes", func(r *traceRow) *float64 { return r.ByteHitRatio }},
-	{"Cost-weighted miss ratio by size", "cost of misses", func(r *traceRow) *float64 { return r.CostHitRatio }},
+	{"Miss ratio by size", "misses of all requests", optBoundText, func(r *traceRow) *float64 { return &r.HitRatio }},
+	{"Miss ratio of reads by size", "misses of reads", optOtherText, func(r *traceRow) *float64 { return r.ReadHitRatio }},
+	{"Byte miss ratio by size", "missed bytes", optOtherText, func(r *traceRow) *float64 { return r.ByteHitRatio }},
+	{"Cost-weighted miss ratio by size", "cost of misses", optOtherText, func(r *traceRow) *float64 { return r.CostHitRatio }},
 }
 
 // traceSection returns what the page shows of one trace.
@@ -92,7 +98,7 @@ func (r *traceReport) traceSection(t *traceOfRows) page.Section {
 	for _, unit := range []string{"entries", "bytes"} {
 		of := slices.DeleteFunc(slices.Clone(rows), func(r *traceRow) bool { return r.Unit != unit })
 		for _, m := range traceMeasures {
-			if f := missCurves(of, unit, m.of); f != nil {
+			if f := missCurves(of, unit, m.opt, m.of); f != nil {
 				f.Title, f.Y.Name = m.title, m.axis
 				s.Figures = append(s.Figures, *f)
 			}
@@ -106,8 +112,8 @@ func (r *traceReport) traceSection(t *traceOfRows) page.Section {
 }
 
 // missCurves returns the miss ratio of each policy over the sizes, or nil where there is
-// none.
-func missCurves(rows []*traceRow, unit string, of func(r *traceRow) *float64) *page.Figure {
+// none. opt is said of the bound where that is among them.
+func missCurves(rows []*traceRow, unit, opt string, of func(r *traceRow) *float64) *page.Figure {
 	points := make(map[string][]page.Point)
 	var names []string
 	for _, r := range rows {
@@ -124,7 +130,7 @@ func missCurves(rows []*traceRow, unit string, of func(r *traceRow) *float64) *p
 		return nil
 	}
 	f := &page.Figure{
-		Text: "The lower the better. opt knows what comes: no cache of its size can be below it.",
+		Text: "The lower the better.",
 		Kind: page.Lines,
 		X:    page.Axis{Name: "size in " + unit + "", Unit: page.Count, Log: true},
 		Y:    page.Axis{Unit: page.Share},
@@ -137,6 +143,7 @@ func missCurves(rows []*traceRow, unit string, of func(r *traceRow) *float64) *p
 		slices.SortFunc(s.Points, func(a, b page.Point) int { return cmp.Compare(a.X, b.X) })
 		if name == optimum {
 			s.Tone = page.Bound
+			f.Text += " " + opt
 		}
 		f.Series = append(f.Series, s)
 	}

@@ -308,8 +308,9 @@ func writeTraceRows(b *strings.Builder, rows []*traceRow) {
 }
 
 const traceKeyText = `How to read it
-  policy     opt: the best that any cache of the size could do, knowing what comes; of sizes in bytes, a bound of its hits
+  policy     opt: the most hits that any cache of the size could have, knowing what comes; of sizes in bytes, a bound of them.
+             Its reads %, bytes % and cost % are those of the same run: others may have more
   hit %      share of all requests that found their key; a write is a request, and so is a deletion, which finds nothing
-  reads %    the same of reads alone; bytes %, cost %: each request weighted with its object's size, or what a miss costs
+  reads %    the same of reads alone; bytes %, cost %: each read and write weighted with its object's size, or what a miss costs
   by tier %  share of all requests that each tier answered
 `
