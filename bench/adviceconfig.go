@@ -46,7 +46,7 @@ func newRecommendation(s *adviseSettings, a *advice, best *alternative) *recomme
 		if s.Seed != 0 {
 			format += fmt.Sprintf(" --seed %d", s.Seed)
 		}
-		r.Replay = fmt.Sprintf("go run ./bench trace --tiers %s%s %s", best.argument(), format, quoted(s.file))
+		r.Replay = fmt.Sprintf("go run ./bench trace --tiers %s%s %s", best.argument(), format, quoted(asOperand(s.file)))
 	}
 	r.Config = r.document(s, a)
 	return r
@@ -145,7 +145,7 @@ func (r *recommendation) document(s *adviseSettings, a *advice) string {
 		fmt.Fprintf(&b, "# Beware, %s.\n", r.spread())
 	}
 	if r.Replay != "" {
-		fmt.Fprintf(&b, "# To see it: %s\n", oneLine(r.Replay))
+		fmt.Fprintf(&b, "# To see it: %s\n", r.Replay)
 	}
 	fmt.Fprintf(&b, "caches:\n  %s:\n    tiers:\n", s.Name)
 	for _, t := range r.Tiers {

@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // argumentsKey is of a context's value that holds the command's arguments.
@@ -46,10 +49,42 @@ func withoutSecrets(argument string) string {
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./…-]+$`)
 
-// quoted returns a word as a shell reads it.
+// quoted returns a word as a shell reads it, in one line of printable text.
 func quoted(word string) string {
 	if plainWord.MatchString(word) {
 		return word
 	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	if utf8.ValidString(word) && !strings.ContainsFunc(word, isHidden) {
+		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	}
+	var b strings.Builder
+	b.WriteString("$'")
+	for len(word) > 0 {
+		r, n := utf8.DecodeRuneInString(word)
+		switch {
+		case r == '\'' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r == utf8.RuneError && n == 1 || isHidden(r):
+			for _, c := range []byte(word[:n]) {
+				fmt.Fprintf(&b, `\%03o`, c)
+			}
+		default:
+			b.WriteString(word[:n])
+		}
+		word = word[n:]
+	}
+	b.WriteByte('\'')
+	return b.String()
 }
+
+// asOperand returns the name of a file so that no command takes it for a flag; - is stdin.
+func asOperand(file string) string {
+	if strings.HasPrefix(file, "-") && file != "-" {
+		return "./" + file
+	}
+	return file
+}
+
+// isHidden reports whether a reader cannot tell the rune from nothing, a space or a line's end.
+func isHidden(r rune) bool { return !unicode.IsPrint(r) }
