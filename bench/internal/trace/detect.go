@@ -101,7 +101,7 @@ func detectBinary(name string, head []byte) (Format, error) {
 	switch {
 	case looksLikeOracleGeneral(head):
 		return OracleGeneral, nil
-	case share(head, 8, func(r []byte) bool { high := be.BigEndian.Uint32(r); return high == 0 || high == 1<<32-1 }) > 0.99:
+	case share(head, 8, func(r []byte) bool { high := be.BigEndian.Uint32(r); return high == 0 || high == 1<<32-1 }) > 0.99, beginAlike(head):
 		return Corda, nil
 	case share(head, 4, func(r []byte) bool { return r[0] == 0 || r[0] == 0xff }) > 0.9:
 		return Cache2k, nil
@@ -118,6 +118,18 @@ func looksLikeOracleGeneral(head []byte) bool {
 		last = now
 		return good
 	}) == 1
+}
+
+// beginAlike reports whether numbers of 8 bytes differ in their last half alone, but for few. Of
+// numbers of 4 bytes every second one is as various as the others.
+func beginAlike(head []byte) bool {
+	const width, most, times = 8, 4096, 8
+	firsts, lasts := make(map[uint32]bool), make(map[uint32]bool)
+	for n := 0; n < most && len(head) >= width; n, head = n+1, head[width:] {
+		firsts[be.BigEndian.Uint32(head)] = true
+		lasts[be.BigEndian.Uint32(head[4:])] = true
+	}
+	return len(lasts) >= times*max(1, len(firsts))
 }
 
 // share returns how many of the records are good, of 1; 0 where there is none.

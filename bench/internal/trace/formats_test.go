@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -249,6 +250,39 @@ func TestCarriageReturns(t *testing.T) {
 			} else if got := strings.Join(told(r, true), " "); got != want {
 				t.Errorf("%q: %s, want %s", input, got, want)
 			}
+		}
+	}
+}
+
+// Numbers of 8 bytes that begin alike are not taken for twice as many of 4.
+func TestWidthOfIntegers(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, test := range []struct {
+		name string
+		want trace.Format
+		key  func(i int) any
+	}{
+		{"with a base", trace.Corda, func(int) any { return 1<<40 + random.Int64N(300)*7919 }},
+		{"milliseconds", trace.Corda, func(i int) any { return 1_796_000_000_000 + int64(i)*17 }},
+		{"of some volumes", trace.Corda, func(int) any { return (1+random.Int64N(8))<<32 + random.Int64N(1<<30) }},
+		{"negative with a base", trace.Corda, func(int) any { return -1<<40 + random.Int64N(5000) }},
+		{"small", trace.Cache2k, func(int) any { return random.Int32N(5000) }},
+		{"small, and few", trace.Cache2k, func(int) any { return 1 + random.Int32N(2) }},
+		{"a scan", trace.Cache2k, func(i int) any { return int32(i + 1) }},
+		{"two in turn", trace.Cache2k, func(i int) any { return int32(1 + i%2) }},
+		{"twice each", trace.Cache2k, func(i int) any { return int32(1 + i/2) }},
+	} {
+		var fields []any
+		for i := range 4000 {
+			fields = append(fields, test.key(i))
+		}
+		r, err := trace.NewReader(strings.NewReader(records(binary.BigEndian, fields...)), trace.Options{Name: "x.bin"})
+		if err != nil {
+			t.Errorf("%s: %v", test.name, err)
+			continue
+		}
+		if got := r.Format(); got != test.want {
+			t.Errorf("%s: taken for %s, want %s", test.name, got, test.want)
 		}
 	}
 }
