@@ -52,8 +52,9 @@ var foreign = []struct{ magic, kind string }{
 	{"PAR1", "a Parquet file"},
 }
 
-// isNone returns why what begins so is no trace in whatever format, or in none of text.
-func isNone(head []byte, text bool) error {
+// isNone returns why what begins so is no trace in whatever format, in none of text, or in
+// none that is guessed.
+func isNone(head []byte, text, guessed bool) error {
 	for _, f := range foreign {
 		if bytes.HasPrefix(head, []byte(f.magic)) && bytes.IndexByte(head, 0) >= 0 {
 			return fmt.Errorf("is %s: want it unpacked, or what is inside on stdin", f.kind)
@@ -62,12 +63,21 @@ func isNone(head []byte, text bool) error {
 	switch {
 	case isTar(head):
 		return errors.New("is a tar archive: unpack it, or give the file inside on stdin")
-	case text && (bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff"))) && bytes.IndexByte(head, 0) >= 0:
+	case text && (bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff"))) && bytes.IndexByte(head, 0) >= 0, guessed && isWide(head):
 		return errors.New("is text in UTF-16: want UTF-8")
 	case len(head) >= oracleGeneralWidth && len(bytes.Trim(head, "\x00")) == 0:
 		return fmt.Errorf("begins with %d NUL bytes, as a file does of which nothing was written yet", len(head))
 	}
 	return nil
+}
+
+// isWide reports whether nearly all pairs of bytes are a NUL and what ASCII text has, in one
+// order, which numbers of some bytes are not.
+func isWide(head []byte) bool {
+	isText := func(c byte) bool { return c >= ' ' && c <= '~' || isSpace(c) }
+	return max(
+		share(head, 2, func(r []byte) bool { return r[0] == 0 && isText(r[1]) }),
+		share(head, 2, func(r []byte) bool { return r[1] == 0 && isText(r[0]) })) > 0.9
 }
 
 // named are the formats that a file's name says whatever is in it: numbers of a few bytes

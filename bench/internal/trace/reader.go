@@ -109,7 +109,7 @@ func (r *Reader) begin(s *source, o Options) error {
 	if r.told {
 		binary = r.format.binary()
 	}
-	if err := isNone(s.beginning(), !binary); err != nil {
+	if err := isNone(s.beginning(), !binary, !r.told); err != nil {
 		return err
 	}
 	r.looks = looks
