@@ -113,6 +113,15 @@ func (b *batch[V]) wake() {
 	}
 }
 
+// visit visits those who wait for the batch, and reports whether it has to again. It is
+// called with the gatherer's mutex.
+func (b *batch[V]) visit() (again bool) {
+	for _, w := range b.waiters {
+		again = w != nil && w.visit() || again
+	}
+	return again
+}
+
 // trip makes the round trip of a batch.
 func (g *Gatherer[V]) trip(b *batch[V]) {
 	entered, fetched := false, false
@@ -127,7 +136,7 @@ func (g *Gatherer[V]) trip(b *batch[V]) {
 		}
 		b.cancel()
 		g.mu.Lock()
-		b.hasLanded = true
+		g.landed(b)
 		g.mu.Unlock()
 		b.wake()
 	}()

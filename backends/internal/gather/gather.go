@@ -10,6 +10,7 @@ package gather
 import (
 	"context"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -46,12 +47,13 @@ type Gatherer[V any] struct {
 	waiters sync.Pool
 
 	mu     sync.Mutex
-	open   *batch[V] // takes further reads; nil when none waits
-	places index     // of the open batch's keys
-	flying int       // round trips under way that somebody waits for, and those about to begin
-	recent int       // how many keys the last round trip had
-	aboard int       // keys of those that fly
-	throng int       // how many keys have been aboard lately, at most
+	open   *batch[V]   // takes further reads; nil when none waits
+	aloft  []*batch[V] // have departed and not landed
+	places index       // of the open batch's keys
+	flying int         // round trips under way that somebody waits for, and those about to begin
+	recent int         // how many keys the last round trip had
+	aboard int         // keys of those that fly
+	throng int         // how many keys have been aboard lately, at most
 	alarm  *time.Timer
 	armed  bool
 	closed bool
@@ -74,21 +76,23 @@ func New[V any](g *gate.Gate, most int, fetch Fetch[V]) *Gatherer[V] {
 	return &Gatherer[V]{gate: g, most: most, fetch: fetch}
 }
 
-// Do returns the key's answer, or the context's error as soon as that has ended. The
-// round trip that it takes part in is nobody's own: it goes on for as long as one of
-// those who wait for it does. The answer is shared if others get the same one, who
-// asked for the same key. After Close the error is [tier.ErrClosed].
+// Do returns the key's answer, or the context's error when that has ended: at once, or
+// half a millisecond later where many read. The round trip that it takes part in is
+// nobody's own: it goes on for as long as one of those who wait for it does. The answer is
+// shared if others get the same one, who asked for the same key. After Close the error is
+// [tier.ErrClosed].
 func (g *Gatherer[V]) Do(ctx context.Context, key string) (a Answer[V], shared bool) {
 	if err := ctx.Err(); err != nil {
 		return Answer[V]{Err: err}, false
 	}
 	w := g.waiter()
-	b, place := g.board(ctx, key, w)
+	w.heed(ctx)
+	b, place, visited := g.board(ctx, key, w)
 	if b == nil {
 		g.free(w)
 		return Answer[V]{Err: tier.ErrClosed}, false
 	}
-	if !w.wait(ctx) {
+	if !w.wait(visited) {
 		if !g.leave(b, w) {
 			g.free(w)
 			return Answer[V]{Err: ctx.Err()}, false
@@ -99,12 +103,13 @@ func (g *Gatherer[V]) Do(ctx context.Context, key string) (a Answer[V], shared b
 	return b.answers[place], b.shared[place]
 }
 
-// board gives the read its place in a batch, and sees to it that the batch goes.
-func (g *Gatherer[V]) board(ctx context.Context, key string, w *waiter) (b *batch[V], place int) {
+// board gives the read its place in a batch, and sees to it that the batch goes. It also
+// says whether the waiter is visited, and need not see itself when its context ends.
+func (g *Gatherer[V]) board(ctx context.Context, key string, w *waiter) (b *batch[V], place int, visited bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
-		return nil, 0
+		return nil, 0, false
 	}
 	if g.open == nil {
 		g.open = newBatch[V](ctx, g.recent)
@@ -114,6 +119,10 @@ func (g *Gatherer[V]) board(ctx context.Context, key string, w *waiter) (b *batc
 	place = b.add(ctx, key, &g.places)
 	w.place = len(b.waiters)
 	b.waiters = append(b.waiters, w)
+	w.visited = w.heeded != nil && g.throng >= crowd
+	if w.visited && !g.armed {
+		g.arm(patience)
+	}
 	switch {
 	case len(b.keys) >= g.most:
 		g.depart()
@@ -125,7 +134,7 @@ func (g *Gatherer[V]) board(ctx context.Context, key string, w *waiter) (b *batc
 	case !g.armed:
 		g.arm(patience)
 	}
-	return b, place
+	return b, place, w.visited
 }
 
 // mayStart reports whether so few round trips are under way that another may begin. It
@@ -191,7 +200,17 @@ func (g *Gatherer[V]) take() *batch[V] {
 	g.aboard += len(b.keys)
 	g.throng = max(g.aboard, g.throng-(g.throng-g.aboard+7)/8) // what is over is forgotten slowly
 	b.depart()
+	g.aloft = append(g.aloft, b)
 	return b
+}
+
+// landed notes that the batch has its answers: nobody visits or leaves it any more. It is
+// called with the mutex.
+func (g *Gatherer[V]) landed(b *batch[V]) {
+	b.hasLanded = true
+	if i := slices.Index(g.aloft, b); i >= 0 {
+		g.aloft = slices.Delete(g.aloft, i, i+1)
+	}
 }
 
 // fly makes the batch's round trip, and then one after the other for as long as reads
@@ -269,23 +288,41 @@ func (g *Gatherer[V]) arm(d time.Duration) {
 	}
 }
 
-// ring starts a round trip for those who have waited for long.
+// ring starts a round trip for those who have waited for long, and wakes those of a crowd
+// whose contexts have ended. So each of many who wait has one thing to wait for, which
+// is half the price of two.
 func (g *Gatherer[V]) ring() {
 	g.mu.Lock()
 	g.armed = false
-	if g.open == nil || g.open.called {
-		g.mu.Unlock()
-		return
+	again := time.Duration(0)
+	if g.visit() {
+		again = patience
 	}
-	if rest := patience - time.Since(g.open.begun); rest > 0 {
-		g.arm(rest)
-		g.mu.Unlock()
-		return
+	var late *batch[V]
+	if g.open != nil && !g.open.called {
+		if rest := patience - time.Since(g.open.begun); rest > 0 {
+			again = rest
+		} else {
+			g.flying++
+			late = g.take()
+		}
 	}
-	g.flying++
-	b := g.take()
+	if again > 0 {
+		g.arm(again)
+	}
 	g.mu.Unlock()
-	g.fly(b)
+	if late != nil {
+		g.fly(late)
+	}
+}
+
+// visit looks at the contexts of those who cannot see for themselves that these end, and
+// reports whether there are any left. It is called with the mutex.
+func (g *Gatherer[V]) visit() (again bool) {
+	for _, b := range g.aloft {
+		again = b.visit() || again
+	}
+	return g.open != nil && g.open.visit() || again
 }
 
 // Close turns away who waits for a round trip to begin, and who comes later. Those
@@ -300,7 +337,7 @@ func (g *Gatherer[V]) Close() {
 	g.open = nil
 	if b != nil {
 		b.fail(tier.ErrClosed)
-		b.hasLanded = true
+		g.landed(b)
 	}
 	g.mu.Unlock()
 	if b != nil {

@@ -5,10 +5,14 @@ import "context"
 // waiter is who waits for an answer. It is used again and again: channels and what
 // watches a context are most of what a read would allocate.
 type waiter struct {
-	// woken is sent true when there is an answer, and false at a context's end, each once
-	// at most.
+	// woken is sent true when there is an answer, and false at the end of each context that
+	// is heeded, each once at most.
 	woken chan bool
 	place int // among those of the batch
+
+	interrupts interruptible   // sends false at its end; nil where it does not
+	heeded     context.Context // whose end has to be noticed otherwise; nil where none has
+	visited    bool            // the gatherer looks whether heeded has ended; of its mutex
 }
 
 // interruptible is a context that can wake who waits for its end without a channel of its
@@ -23,23 +27,43 @@ type interruptible interface {
 	Uninterrupt()
 }
 
-// wait returns true when there is an answer, or false when the context has ended.
-func (w *waiter) wait(ctx context.Context) bool {
+// heed has the waiter woken at the context's end, as far as the context does that itself.
+func (w *waiter) heed(ctx context.Context) {
+	w.heeded = ctx
 	if i, ok := ctx.(interruptible); ok {
 		if beside, ok := i.Interrupt(w.woken); ok {
-			defer i.Uninterrupt()
-			if beside == nil {
-				return <-w.woken
-			}
-			ctx = beside
+			w.interrupts, w.heeded = i, beside
 		}
+	}
+	if w.heeded != nil && w.heeded.Done() == nil {
+		w.heeded = nil
+	}
+}
+
+// wait returns true when there is an answer, or false when the context has ended.
+func (w *waiter) wait(visited bool) bool {
+	if visited || w.heeded == nil {
+		return <-w.woken
 	}
 	select {
 	case landed := <-w.woken:
 		return landed
-	case <-ctx.Done():
+	case <-w.heeded.Done():
 		return false
 	}
+}
+
+// visit wakes the waiter if its context has ended, and reports whether it has to be visited
+// again. It is called with the gatherer's mutex, before the batch has landed.
+func (w *waiter) visit() (again bool) {
+	if !w.visited {
+		return false
+	}
+	if w.heeded.Err() != nil {
+		w.visited = false
+		w.woken <- false // there is room: see waiter
+	}
+	return w.visited
 }
 
 // waitAnyway waits for the answer that is about to come.
@@ -52,14 +76,17 @@ func (g *Gatherer[V]) waiter() *waiter {
 	if w, ok := g.waiters.Get().(*waiter); ok {
 		return w
 	}
-	return &waiter{woken: make(chan bool, 2)}
+	return &waiter{woken: make(chan bool, 3)} // one answer, and the ends of two contexts
 }
 
 // free leaves a waiter to another read. Nobody knows of it any more.
 func (g *Gatherer[V]) free(w *waiter) {
-	select {
-	case <-w.woken:
-	default:
+	if w.interrupts != nil {
+		w.interrupts.Uninterrupt()
 	}
+	for len(w.woken) > 0 {
+		<-w.woken
+	}
+	w.interrupts, w.heeded, w.visited = nil, nil, false
 	g.waiters.Put(w)
 }

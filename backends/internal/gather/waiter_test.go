@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -93,6 +94,88 @@ func TestAnInterruptedReadReturnsAtOnce(t *testing.T) {
 		read(t, g, "later", time.Second) // by a waiter that was interrupted before
 		g.Close()
 	})
+}
+
+// Readers of a crowd do not look out for the end of their contexts themselves, which is a
+// second thing to wait for. They are told of it soon all the same, and those who stay get
+// their answers.
+func TestTheContextsOfACrowdAreVisited(t *testing.T) {
+	for name, own := range map[string]func(context.Context) context.Context{
+		"a context": func(ctx context.Context) context.Context { return ctx },
+		"a context beside one that interrupts": func(ctx context.Context) context.Context {
+			return &lean{Context: context.Background(), beside: ctx}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const crowd, slow, cancelled, soon = 60, 200 * time.Millisecond, 25 * time.Millisecond, time.Millisecond
+				s := &server{took: quick}
+				g := s.gatherer()
+				var readers sync.WaitGroup
+				for i := range crowd { // makes it known that it is one
+					readers.Go(func() { g.Do(t.Context(), fmt.Sprint("first", i)) })
+				}
+				readers.Wait()
+				s.took = slow
+				for i := range crowd {
+					readers.Go(func() {
+						ctx, cancel := context.WithCancel(t.Context())
+						defer cancel()
+						if leaves := i%2 == 0; !leaves {
+							if a, _ := g.Do(own(ctx), fmt.Sprint("k", i)); a.Err != nil || a.Value != fmt.Sprint("K", i) {
+								t.Errorf("who stays got %q, %v", a.Value, a.Err)
+							}
+							return
+						}
+						begun := time.Now()
+						time.AfterFunc(cancelled, cancel)
+						a, _ := g.Do(own(ctx), fmt.Sprint("k", i))
+						if took := time.Since(begun); !errors.Is(a.Err, context.Canceled) || took < cancelled || took > cancelled+soon {
+							t.Errorf("left after %v with %v, want %v or little more and the context's error", took, a.Err, cancelled)
+						}
+					})
+				}
+				readers.Wait()
+				g.Close()
+			})
+		})
+	}
+}
+
+// An end of a context that a visit finds when the answer comes, or just before or after it,
+// disturbs no later read.
+func TestVisitsMeetAnswers(t *testing.T) {
+	g := gather.New(gate.New(100), 100, func(_ context.Context, keys []string, answers []gather.Answer[string]) {
+		for i, key := range keys {
+			answers[i].Value = strings.ToUpper(key)
+		}
+		time.Sleep(time.Duration(rand.IntN(1000)) * time.Microsecond)
+	})
+	defer g.Close()
+	var readers sync.WaitGroup
+	var answered, left atomic.Int64
+	for i := range 64 {
+		readers.Go(func() {
+			for n := range 200 {
+				key := fmt.Sprint("k", i, " ", n)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.IntN(2000))*time.Microsecond)
+				a, _ := g.Do(ctx, key)
+				cancel()
+				switch {
+				case a.Err == nil && a.Value == strings.ToUpper(key):
+					answered.Add(1)
+				case errors.Is(a.Err, context.DeadlineExceeded):
+					left.Add(1)
+				default:
+					t.Errorf("%s: %q, %v", key, a.Value, a.Err)
+				}
+			}
+		})
+	}
+	readers.Wait()
+	if answered.Load() == 0 || left.Load() == 0 {
+		t.Errorf("%d reads answered, %d left: want some of both", answered.Load(), left.Load())
+	}
 }
 
 // An interruption that comes with the answer, or just before or after it, disturbs no
