@@ -10,19 +10,28 @@ import (
 // its own. Who keeps it longer than the call keeps nothing of the flight.
 type budget struct {
 	ending
-	parent   *detached // until it is released
-	values   context.Context
-	caller   context.Context // with whose end it ends too; or nil
-	nodeless bool
-	hook     hook
-	deadline time.Time
-	queue    *deadlines
+	parent *detached       // until it is released
+	values context.Context // the caller's
+	hook   hook
+	queue  *deadlines
+	over   time.Duration // when its time is, by the queue's clock
 
 	// Guarded by the queue's lock.
 	earlier, later *budget
+	unheed         func() bool // ends that the caller is heeded
+	heeds          bool        // he is
 	queued         bool
-	heeds          bool        // the caller is heeded
-	unheed         func() bool // ends that
+
+	called   bool // it ends with the caller's context too
+	nodeless bool
+}
+
+// caller returns the context with whose end the budget ends too, or nil.
+func (b *budget) caller() context.Context {
+	if b.called {
+		return b.values
+	}
+	return nil
 }
 
 // Done implements [context.Context].
@@ -33,8 +42,8 @@ func (b *budget) Done() <-chan struct{} {
 
 // Err implements [context.Context].
 func (b *budget) Err() error {
-	if b.caller != nil {
-		if err := b.caller.Err(); err != nil {
+	if b.called {
+		if err := b.values.Err(); err != nil {
 			b.end(err)
 		}
 	}
@@ -51,13 +60,13 @@ func (b *budget) AfterFunc(call func()) (stop func() bool) {
 // waits for one thing more, and needs no channel of its own. With a budget ends, where it
 // is not nil, what is returned beside.
 func (b *budget) Interrupt(c chan<- bool) (beside context.Context, ok bool) {
-	return b.caller, b.interrupt(c)
+	return b.caller(), b.interrupt(c)
 }
 
 // heedCaller ends the budget with the caller's context, for a store that waits for its
 // end. Few do, since the end is seldom what a call waits for.
 func (b *budget) heedCaller() {
-	if b.caller == nil {
+	if !b.called {
 		return
 	}
 	b.queue.mu.Lock()
@@ -67,8 +76,7 @@ func (b *budget) heedCaller() {
 	if !first {
 		return
 	}
-	caller := b.caller
-	unheed := context.AfterFunc(caller, func() { b.end(caller.Err()) })
+	unheed := context.AfterFunc(b.values, func() { b.end(b.values.Err()) })
 	b.queue.mu.Lock()
 	if b.queued {
 		b.unheed, unheed = unheed, nil
@@ -80,7 +88,7 @@ func (b *budget) heedCaller() {
 }
 
 // Deadline implements [context.Context].
-func (b *budget) Deadline() (time.Time, bool) { return b.deadline, true }
+func (b *budget) Deadline() (time.Time, bool) { return b.queue.epoch.Add(b.over), true }
 
 // Value implements [context.Context].
 func (b *budget) Value(key any) any { return valueOf(b.values, b.nodeless, key) }
@@ -88,7 +96,7 @@ func (b *budget) Value(key any) any { return valueOf(b.values, b.nodeless, key) 
 // within returns a context that ends with d, or when the limit has passed. It must be
 // released.
 func (d *detached) within(q *deadlines) *budget {
-	b := &budget{parent: d, values: d.values, caller: d.caller, nodeless: d.nodeless, queue: q, deadline: time.Now().Add(q.limit)}
+	b := &budget{parent: d, values: d.values, called: d.called, nodeless: d.nodeless, queue: q, over: q.now() + q.limit}
 	b.hook.child = &b.ending
 	if !d.hook(&b.hook) {
 		b.end(d.Err())

@@ -11,6 +11,7 @@ import (
 // them, serves all, and few calls have to set it.
 type deadlines struct {
 	limit time.Duration
+	epoch time.Time // of its clock; when the level was made
 
 	mu          sync.Mutex
 	first, last *budget
@@ -18,6 +19,12 @@ type deadlines struct {
 	armed       bool
 	_           [64]byte // keeps neighbours off these cache lines
 }
+
+// setLimit comes before all else.
+func (q *deadlines) setLimit(d time.Duration) { q.limit, q.epoch = d, time.Now() }
+
+// now returns the time since the epoch, which takes a third of the place of a [time.Time].
+func (q *deadlines) now() time.Duration { return time.Since(q.epoch) }
 
 // add puts a new budget, whose deadline is the limit from now, in line.
 func (q *deadlines) add(b *budget) {
@@ -78,9 +85,9 @@ func (q *deadlines) ring() {
 	var over []*budget
 	q.mu.Lock()
 	q.armed = false
-	now := time.Now()
+	now := q.now()
 	for q.first != nil {
-		if rest := q.first.deadline.Sub(now); rest > 0 {
+		if rest := q.first.over - now; rest > 0 {
 			q.arm(rest)
 			break
 		}
@@ -99,7 +106,7 @@ type lanes [8]deadlines
 
 func (l *lanes) limit(d time.Duration) {
 	for i := range l {
-		l[i].limit = d
+		l[i].setLimit(d)
 	}
 }
 

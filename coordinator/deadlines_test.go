@@ -15,7 +15,7 @@ import (
 func TestDeadlines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 50 * time.Millisecond
-		q := &deadlines{limit: limit}
+		q := newDeadlines(limit)
 		d := newDetached()
 		var calls sync.WaitGroup
 		for seed := range uint64(500) {

@@ -14,18 +14,18 @@ type detached struct {
 	nodeless bool // nodeOf is to find none
 	lane     byte // of deadlines
 
-	// caller is set while the one who leads the flight searches for it. The search ends
-	// with his context, and the flight goes on without him.
-	caller context.Context
+	// called is set while the caller who leads the flight, whose context values is, searches
+	// for it. The search ends with his context, and the flight goes on without him.
+	called bool
 }
 
 // isLeft reports whether the caller who searches has to leave.
-func (d *detached) isLeft() bool { return d.caller != nil && d.caller.Err() != nil }
+func (d *detached) isLeft() bool { return d.called && d.values.Err() != nil }
 
 // Err implements [context.Context].
 func (d *detached) Err() error {
 	if d.isLeft() {
-		return d.caller.Err()
+		return d.values.Err()
 	}
 	return d.ending.Err()
 }

@@ -10,6 +10,12 @@ import (
 
 type valueKey struct{}
 
+func newDeadlines(limit time.Duration) *deadlines {
+	q := new(deadlines)
+	q.setLimit(limit)
+	return q
+}
+
 func newDetached() *detached {
 	caller, cancel := context.WithCancel(context.WithValue(context.Background(), valueKey{}, "value"))
 	defer cancel()
@@ -81,7 +87,7 @@ func TestBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDetached()
 		start := time.Now()
-		b := d.within(&deadlines{limit: time.Second})
+		b := d.within(newDeadlines(time.Second))
 		if end, ok := b.Deadline(); !ok || !end.Equal(start.Add(time.Second)) {
 			t.Errorf("deadline: got %v, %v", end, ok)
 		}
@@ -94,9 +100,9 @@ func TestBudget(t *testing.T) {
 		}
 		b.release()
 
-		released := d.within(&deadlines{limit: time.Second})
-		other := d.within(&deadlines{limit: time.Hour})
-		last := d.within(&deadlines{limit: time.Hour})
+		released := d.within(newDeadlines(time.Second))
+		other := d.within(newDeadlines(time.Hour))
+		last := d.within(newDeadlines(time.Hour))
 		released.release()
 		if err := released.Err(); !errors.Is(err, context.Canceled) {
 			t.Errorf("released: got error %v, want canceled", err)
@@ -107,7 +113,7 @@ func TestBudget(t *testing.T) {
 		if err := other.Err(); !errors.Is(err, context.Canceled) {
 			t.Errorf("after its parent: got error %v, want canceled", err)
 		}
-		late := d.within(&deadlines{limit: time.Hour})
+		late := d.within(newDeadlines(time.Hour))
 		<-late.Done()
 		for _, b := range []*budget{other, late} {
 			b.release()
@@ -124,8 +130,8 @@ func TestBudgetEndsWithItsCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		caller, leave := context.WithCancel(t.Context())
 		d := newDetached()
-		d.caller = caller
-		q := &deadlines{limit: time.Hour}
+		d.values, d.called = caller, true
+		q := newDeadlines(time.Hour)
 		waits, asks, calls, lean, released := d.within(q), d.within(q), d.within(q), d.within(q), d.within(q)
 		called := make(chan struct{})
 		calls.AfterFunc(func() { close(called) })
@@ -168,7 +174,7 @@ func TestBudgetEndsWithItsCaller(t *testing.T) {
 		for _, b := range []*budget{waits, asks, calls, lean} {
 			b.release()
 		}
-		d.caller = nil
+		d.called = false
 		if d.Err() != nil || d.hooks != nil || q.first != nil {
 			t.Errorf("left behind: error %v, hooks %v, budgets %v", d.Err(), d.hooks, q.first)
 		}

@@ -65,11 +65,9 @@ func (c *Cache[K, V]) lead(ctx context.Context, f *flight[K, V], load loading[K,
 	f.place = place
 	f.work.values = ctx
 	if c.searchesHere(ctx) {
-		if ctx.Done() != nil {
-			f.work.caller = ctx
-		}
+		f.work.called = ctx.Done() != nil
 		landed := c.searchHere(f)
-		f.work.caller = nil
+		f.work.called = false
 		if landed {
 			a = f.answer
 			// Code of the user's may have panicked, and what was written to a shared tier may
