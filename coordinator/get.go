@@ -167,11 +167,21 @@ func (c *Cache[K, V]) answer(ctx context.Context, key K, load loading[K, V], s *
 		a.err = c.gaveUp(ctx) // nobody would wait for the answer
 	default:
 		// Callers wait in this frame and not deeper: when thousands wake at once, each reads
-		// its stack from memory.
+		// its stack from memory, and must not have needed a larger one than it began with.
 		var place *gate // what we have entered for a flight
 		for again := true; again; place, again = c.settle(ctx, load, a) {
 			if f := c.board(ctx, key, load, place, a); f != nil {
-				c.waitFor(ctx, f, a)
+				arrived := true
+				if left := ctx.Done(); left == nil {
+					<-f.done // a third of what a select takes, which counts where thousands wait
+				} else {
+					select {
+					case <-f.done:
+					case <-left:
+						arrived = false
+					}
+				}
+				c.take(ctx, f, arrived, a)
 				c.disembark(f, a)
 			}
 		}
@@ -181,19 +191,15 @@ func (c *Cache[K, V]) answer(ctx context.Context, key K, load loading[K, V], s *
 // board looks into the tiers in memory, leads a new flight of the key, or finds one to
 // join, which it returns. Without that, there is an answer, or no room for a flight. It
 // takes over the place, if it is given one.
+//
+// Who joins a flight has called no deeper than this, so that a new goroutine's stack does:
+// to copy thousands of them to larger ones takes milliseconds.
 func (c *Cache[K, V]) board(ctx context.Context, key K, load loading[K, V], place *gate, a *answer[V]) (joined *flight[K, V]) {
 	l, f, leads := c.table.enter(key)
-	switch {
-	case f == nil:
-		if f, leads = c.lookFirst(ctx, key, l, place, a); f == nil {
+	if f == nil || leads {
+		if f = c.boardFirst(ctx, key, load, l, f, place, a); f == nil {
 			return nil
 		}
-	case leads:
-		f.finding = c.newFinding()
-	}
-	if leads {
-		*a = c.lead(ctx, f, load, place)
-		return nil
 	}
 	if place != nil {
 		place.leave()
@@ -205,6 +211,21 @@ func (c *Cache[K, V]) board(ctx context.Context, key K, load loading[K, V], plac
 		return nil
 	}
 	return f
+}
+
+// boardFirst is board for who has a look, or a new flight to lead.
+func (c *Cache[K, V]) boardFirst(ctx context.Context, key K, load loading[K, V], l look[K, V], f *flight[K, V], place *gate, a *answer[V]) (joined *flight[K, V]) {
+	leads := f != nil
+	if leads {
+		f.finding = c.newFinding()
+	} else if f, leads = c.lookFirst(ctx, key, l, place, a); f == nil {
+		return nil
+	}
+	if !leads {
+		return f
+	}
+	*a = c.lead(ctx, f, load, place)
+	return nil
 }
 
 // disembark notes that the answer is that of a flight which others led, and lets go of
@@ -333,28 +354,45 @@ func (c *Cache[K, V]) awaitInside(ctx context.Context, n *node, f *flight[K, V],
 	c.waitFor(ctx, f, a)
 }
 
-// waitFor waits for a flight's answer within the caller's context. A loaded value is
-// handed out when it has been stored, so that whoever asks next finds it; only at the
-// end of its context a caller takes it as soon as it is there.
+// waitFor waits for a flight's answer within the caller's context. It is what answer does
+// in its own frame.
 func (c *Cache[K, V]) waitFor(ctx context.Context, f *flight[K, V], a *answer[V]) {
+	select {
+	case <-f.done:
+		c.take(ctx, f, true, a)
+	case <-ctx.Done():
+		c.take(ctx, f, false, a)
+	}
+}
+
+// take takes the answer of a flight that has arrived, or at the end of the caller's context
+// what there is. A loaded value is handed out when it has been stored, so that whoever asks
+// next finds it; only at the end of its context a caller takes it as soon as it is there.
+func (c *Cache[K, V]) take(ctx context.Context, f *flight[K, V], arrived bool, a *answer[V]) {
 	late := a.late
-	left := ctx.Done()
-	if left == nil {
-		<-f.done // a third of what a select takes, which counts where thousands wait
+	if arrived {
 		*a = f.answer
+		a.calm = a.entry != nil && c.isCalm(a.entry)
+	} else if early := f.early.Load(); early != nil {
+		*a = *early
 	} else {
-		select {
-		case <-f.done:
-			*a = f.answer
-		case <-left:
-			if early := f.early.Load(); early != nil {
-				*a = *early
-			} else {
-				a.err = c.gaveUp(ctx)
-			}
-		}
+		a.err = c.gaveUp(ctx)
 	}
 	a.late = late
+}
+
+// isCalm is that of the settings. Of thousands who wake at once few read the exact time.
+func (c *Cache[K, V]) isCalm(e *tier.Entry[V]) bool {
+	s := c.settings.Load()
+	if s.isCalm(e, c.clock.now()) {
+		return true
+	}
+	now := tier.Now()
+	if !s.isCalm(e, now) {
+		return false
+	}
+	c.clock.start(now)
+	return true
 }
 
 func (c *Cache[K, V]) gaveUp(ctx context.Context) error {
@@ -379,7 +417,9 @@ func (c *Cache[K, V]) conclude(ctx context.Context, key K, load loading[K, V], a
 	case state == Stale && a.source != fromLoad: // also where a load failed and others waited for it
 		c.counts.add(outcomeStale)
 	case a.joined:
-		c.counts.add(outcomeJoin)
+		if c.counts.add(outcomeJoin)%hitsPerCorrection == 0 {
+			c.clock.correct()
+		}
 	case a.source == fromLoad:
 		c.counts.add(outcomeLoad)
 	case state == Absent:
