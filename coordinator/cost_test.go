@@ -26,6 +26,7 @@ const (
 	deleteObjects  = 0
 	joinObjects    = 1 // of a caller who waits for another's load
 	joinBytes      = 256
+	joinStack      = 512 // by which the stack grows: a new one is 2 KiB, and is doubled or not
 )
 
 // cost returns what one call of f allocates, on the average of many.
@@ -145,10 +146,11 @@ func TestCostOfJoining(t *testing.T) {
 				})
 			}
 			synctest.Wait()
-			var before, after runtime.MemStats
+			var before, waiting, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			close(start)
 			synctest.Wait() // all wait for the load
+			runtime.ReadMemStats(&waiting)
 			close(load)
 			done.Wait()
 			runtime.ReadMemStats(&after)
@@ -157,6 +159,7 @@ func TestCostOfJoining(t *testing.T) {
 			}
 			wantCost(t, "objects", float64(after.Mallocs-before.Mallocs)/callers, joinObjects)
 			wantCost(t, "bytes", float64(after.TotalAlloc-before.TotalAlloc)/callers, joinBytes)
+			wantCost(t, "stack", max(0, float64(waiting.StackInuse)-float64(before.StackInuse))/callers, joinStack)
 		})
 	}
 }

@@ -18,19 +18,21 @@ import (
 // fills the cache (L2).
 func (c *Cache[K, V]) Get(ctx context.Context, key K) (V, error) {
 	s := c.settings.Load()
+	var e *tier.Entry[V]
 	if s.top != nil {
 		// The hit path. It must stay free of allocation, formatting, locks shared by
 		// all keys, look-ups in the context and looks at the exact time.
-		e, _ := s.top.Get(ctx, key)
+		e, _ = s.top.Get(ctx, key)
 		if e != nil && s.isCalm(e, c.clock.now()) {
 			if c.counts.add(outcomeHit)%hitsPerCorrection == 0 {
 				c.clock.correct()
 			}
 			return e.Value(), nil
 		}
-		return c.get(ctx, key, c.load, s, e)
 	}
-	return c.get(ctx, key, c.load, s, nil)
+	var a answer[V]
+	c.answer(ctx, key, c.load, s, e, &a)
+	return c.value(ctx, key, c.load, &a)
 }
 
 // GetOrLoad is Get with a loader of its own for this call; nil means the cache's.
@@ -41,7 +43,9 @@ func (c *Cache[K, V]) GetOrLoad(ctx context.Context, key K, load Loader[K, V]) (
 		l = c.load
 	}
 	s := c.settings.Load()
-	return c.get(ctx, key, l, s, s.first(ctx, key))
+	var a answer[V]
+	c.answer(ctx, key, l, s, s.first(ctx, key), &a)
+	return c.value(ctx, key, l, &a)
 }
 
 // GetOrLoadEntry is GetOrLoad with a loader of the richer form.
@@ -51,20 +55,22 @@ func (c *Cache[K, V]) GetOrLoadEntry(ctx context.Context, key K, load EntryLoade
 		l = c.load
 	}
 	s := c.settings.Load()
-	return c.get(ctx, key, l, s, s.first(ctx, key))
+	var a answer[V]
+	c.answer(ctx, key, l, s, s.first(ctx, key), &a)
+	return c.value(ctx, key, l, &a)
 }
 
-// get returns the value alone. It is told what the first tier has.
-func (c *Cache[K, V]) get(ctx context.Context, key K, load loading[K, V], s *settings[K, V], first *tier.Entry[V]) (v V, err error) {
-	var a answer[V]
-	c.answer(ctx, key, load, s, first, &a)
-	if state, _ := c.conclude(ctx, key, load, &a); a.err == nil && state == Absent {
-		return v, ErrAbsent
-	}
-	if a.err != nil {
+// value concludes a request whose answer is the value alone.
+func (c *Cache[K, V]) value(ctx context.Context, key K, load loading[K, V], a *answer[V]) (v V, err error) {
+	state, _ := c.conclude(ctx, key, load, a)
+	switch {
+	case a.err != nil:
 		return v, a.err
+	case state == Absent:
+		return v, ErrAbsent
+	default:
+		return a.entry.Value(), nil
 	}
-	return a.entry.Value(), nil
 }
 
 // Lookup is Get that also tells where the answer came from, how old it is and
