@@ -136,6 +136,7 @@ func TestTheContextsOfACrowdAreVisited(t *testing.T) {
 					})
 				}
 				readers.Wait()
+				time.Sleep(slow) // round trips that all have left end
 				g.Close()
 			})
 		})
