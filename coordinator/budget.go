@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"sync"
 	"time"
 )
 
@@ -90,13 +91,33 @@ func (b *budget) heedCaller() {
 // Deadline implements [context.Context].
 func (b *budget) Deadline() (time.Time, bool) { return b.queue.epoch.Add(b.over), true }
 
+// Values is what the stores that gather reads look for in a context: the one whose values
+// it has, which they may keep for longer than the call.
+func (b *budget) Values() context.Context {
+	if b.nodeless {
+		return nodelessValues{b.values}
+	}
+	return b.values
+}
+
+// nodelessValues is the values of a context as a budget without a node has them.
+type nodelessValues struct{ context.Context }
+
+// Value implements [context.Context].
+func (v nodelessValues) Value(key any) any { return valueOf(v.Context, true, key) }
+
 // Value implements [context.Context].
 func (b *budget) Value(key any) any { return valueOf(b.values, b.nodeless, key) }
+
+// budgets are those that are free to be used again.
+var budgets = sync.Pool{New: func() any { return new(budget) }}
 
 // within returns a context that ends with d, or when the limit has passed. It must be
 // released.
 func (d *detached) within(q *deadlines) *budget {
-	b := &budget{parent: d, values: d.values, called: d.called, nodeless: d.nodeless, queue: q, over: q.now() + q.limit}
+	b := budgets.Get().(*budget)
+	b.parent, b.values, b.called, b.nodeless = d, d.values, d.called, d.nodeless
+	b.queue, b.over = q, q.now()+q.limit
 	b.hook.child = &b.ending
 	if !d.hook(&b.hook) {
 		b.end(d.Err())
@@ -106,11 +127,20 @@ func (d *detached) within(q *deadlines) *budget {
 	return b
 }
 
-func (b *budget) release() {
-	if unheed := b.queue.remove(b); unheed != nil {
+// release is the end of the call. Nobody may have kept anything of a forgotten budget whose
+// end has not come.
+func (b *budget) release(forgotten bool) {
+	unheed := b.queue.remove(b)
+	if unheed != nil {
 		unheed()
 	}
 	b.parent.unhook(&b.hook)
 	b.parent = nil
+	// Behind these nobody ends it any more but who heeded the caller.
+	if forgotten && unheed == nil && b.isUntouched() {
+		*b = budget{}
+		budgets.Put(b)
+		return
+	}
 	b.end(context.Canceled)
 }

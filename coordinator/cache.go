@@ -180,6 +180,7 @@ type level[K comparable, V any] struct {
 	local   bool
 	deaf    bool          // calls of the store are left behind when their contexts end
 	byEntry bool          // the store ends entries by their own ends
+	forgets bool          // its reads keep nothing of their contexts
 	ttl     time.Duration // Forever where there is no bound
 	timeout time.Duration
 
@@ -204,6 +205,7 @@ func newLevel[K comparable, V any](t tier.Tier[K, V], maxRepeats int) *level[K, 
 		given:   t.Store,
 		local:   tier.IsLocal(t.Store),
 		byEntry: tier.DoesEndByEntry(t.Store),
+		forgets: tier.IsForgetful(t.Store),
 		ttl:     t.TTL,
 		timeout: t.Timeout,
 		repeats: newRepeats[K, V](maxRepeats),
@@ -245,10 +247,16 @@ func (l *level[K, V]) setLocal(ctx context.Context, key K, e *tier.Entry[V]) err
 
 // bounded runs a call of the level's store within its time limit, unless its breaker is
 // open; a local store needs neither.
-func (l *level[K, V]) bounded(ctx context.Context, call func(context.Context) error) (err error) {
+func (l *level[K, V]) bounded(ctx context.Context, call func(context.Context) error) error {
 	if l.local {
 		return call(ctx)
 	}
+	return l.boundedCall(ctx, false, call)
+}
+
+// boundedCall is bounded for a store that is not local, and may have forgotten the call's
+// context when that returns.
+func (l *level[K, V]) boundedCall(ctx context.Context, forgets bool, call func(context.Context) error) (err error) {
 	permit, err := l.breaker.allow()
 	if err != nil {
 		l.counts.skipped.Add(1)
@@ -258,7 +266,7 @@ func (l *level[K, V]) bounded(ctx context.Context, call func(context.Context) er
 	defer func() { l.breaker.report(permit, judged(ctx, err)) }()
 	if d, ok := ctx.(*detached); ok {
 		b := d.within(l.deadlines.lane(d))
-		defer b.release()
+		defer func() { b.release(forgets && err != errPanicked) }()
 		if err = call(b); err != nil && d.isLeft() {
 			err = errCallerLeft
 		}

@@ -14,6 +14,8 @@ import (
 	"github.com/terracecache/terrace/coordinator"
 	"github.com/terracecache/terrace/policy"
 	"github.com/terracecache/terrace/tier"
+	"github.com/terracecache/terrace/tier/codec"
+	"github.com/terracecache/terrace/tier/storetest"
 )
 
 // These bounds guard what each operation costs without timing it. docs/performance.md
@@ -24,6 +26,7 @@ const (
 	promoteObjects = 1 // the node in the upper tier
 	setObjects     = 2 // the entry, and the node in one tier
 	deleteObjects  = 0
+	remoteObjects  = 2 // of a hit in a shared tier: its bytes and its entry
 	joinObjects    = 1 // of a caller who waits for another's load
 	joinBytes      = 256
 	joinStack      = 512 // by which the stack grows: a new one is 2 KiB, and is doubled or not
@@ -101,6 +104,25 @@ func TestCostOfAPromotion(t *testing.T) {
 		t.Fatalf("%d hits in the lower tier; the test measures something else", got)
 	}
 	wantCost(t, "objects", objects, promoteObjects)
+}
+
+// A read of a shared tier whose store keeps no contexts needs none that is new.
+func TestCostOfASharedHit(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c := newCache(t, coordinator.Options[string, []byte]{
+		Tiers: []tier.Tier[string, []byte]{{Name: "l3", Store: tier.Encode[string](storetest.NewMapBytes(), codec.Raw())}},
+	})
+	if err := c.Set(ctx, "key", make([]byte, 100)); err != nil {
+		t.Fatal(err)
+	}
+	objects, bytes := cost(5000, func(int) {
+		if _, err := c.Get(ctx, "key"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	t.Logf("%.0f bytes", bytes)
+	wantCost(t, "objects", objects, remoteObjects)
 }
 
 func TestCostOfWrites(t *testing.T) {

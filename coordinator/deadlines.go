@@ -80,10 +80,11 @@ func (q *deadlines) arm(d time.Duration) {
 	}
 }
 
-// ring ends the budgets that are over.
+// ring ends the budgets that are over. It holds the lock meanwhile: one that has been
+// removed may be another call's by now.
 func (q *deadlines) ring() {
-	var over []*budget
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	q.armed = false
 	now := q.now()
 	for q.first != nil {
@@ -91,11 +92,8 @@ func (q *deadlines) ring() {
 			q.arm(rest)
 			break
 		}
-		over = append(over, q.first)
-		q.unlink(q.first)
-	}
-	q.mu.Unlock()
-	for _, b := range over {
+		b := q.first
+		q.unlink(b)
 		b.end(context.DeadlineExceeded)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,7 +24,7 @@ func TestDeadlines(t *testing.T) {
 			calls.Go(func() {
 				time.Sleep(time.Duration(r.IntN(200)) * time.Millisecond)
 				b, began := d.within(q), time.Now()
-				defer b.release()
+				defer b.release(false)
 				if r.IntN(2) == 0 {
 					time.Sleep(time.Duration(r.IntN(50)) * time.Millisecond)
 					if err := b.Err(); err != nil {
@@ -47,6 +48,55 @@ func TestDeadlines(t *testing.T) {
 		}
 		b := d.within(q)
 		<-b.Done() // also after a rest
-		b.release()
+		b.release(false)
 	})
+}
+
+// A budget that is used again has the values and the time of its own call, however late the
+// one before ended: of its limit, of its parent, or not at all.
+func TestBudgetsAreUsedAgain(t *testing.T) {
+	const limit = 200 * time.Microsecond
+	q := newDeadlines(limit)
+	var calls sync.WaitGroup
+	var ended, released atomic.Int64
+	for number := range 8 {
+		calls.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(number), 1))
+			ctx := context.WithValue(context.Background(), valueKey{}, number)
+			for range 5000 {
+				d := &detached{values: ctx}
+				began := time.Now()
+				b := d.within(q)
+				cancelled := r.IntN(20) == 0
+				if cancelled {
+					go d.end(context.Canceled)
+				}
+				if r.IntN(4) == 0 {
+					stop := context.AfterFunc(b, func() {})
+					defer stop()
+				}
+				for spun := time.Duration(0); b.Err() == nil && spun < time.Duration(r.IntN(250))*time.Microsecond; {
+					spun = time.Since(began)
+				}
+				switch err := b.Err(); {
+				case err == nil:
+					released.Add(1)
+				case cancelled && errors.Is(err, context.Canceled):
+				case !errors.Is(err, context.DeadlineExceeded) || time.Since(began) < limit:
+					t.Errorf("ended with %v after %v, want the deadline exceeded after %v", err, time.Since(began), limit)
+				default:
+					ended.Add(1)
+				}
+				if got := b.Value(valueKey{}); got != number {
+					t.Errorf("value: got %v, want %d", got, number)
+				}
+				b.release(true)
+			}
+		})
+	}
+	calls.Wait()
+	if ended.Load() == 0 || released.Load() == 0 {
+		t.Errorf("%d ended, %d were released before: want some of both", ended.Load(), released.Load())
+	}
+	q.rest()
 }

@@ -98,16 +98,16 @@ func TestBudget(t *testing.T) {
 		if err := b.Err(); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Second {
 			t.Errorf("after %v: got error %v, want deadline exceeded after a second", time.Since(start), err)
 		}
-		b.release()
+		b.release(false)
 
 		released := d.within(newDeadlines(time.Second))
 		other := d.within(newDeadlines(time.Hour))
 		last := d.within(newDeadlines(time.Hour))
-		released.release()
+		released.release(false)
 		if err := released.Err(); !errors.Is(err, context.Canceled) {
 			t.Errorf("released: got error %v, want canceled", err)
 		}
-		last.release()
+		last.release(false)
 		d.end(context.Canceled)
 		<-other.Done()
 		if err := other.Err(); !errors.Is(err, context.Canceled) {
@@ -116,7 +116,7 @@ func TestBudget(t *testing.T) {
 		late := d.within(newDeadlines(time.Hour))
 		<-late.Done()
 		for _, b := range []*budget{other, late} {
-			b.release()
+			b.release(false)
 		}
 		if d.hooks != nil {
 			t.Error("hooks are left")
@@ -144,7 +144,7 @@ func TestBudgetEndsWithItsCaller(t *testing.T) {
 			t.Error("a second one interrupts beside the first")
 		}
 		ended := released.Done()
-		released.release()
+		released.release(false)
 		<-ended
 		if err := released.Err(); !errors.Is(err, context.Canceled) {
 			t.Errorf("released: got error %v", err)
@@ -172,7 +172,7 @@ func TestBudgetEndsWithItsCaller(t *testing.T) {
 		}
 		lean.Uninterrupt()
 		for _, b := range []*budget{waits, asks, calls, lean} {
-			b.release()
+			b.release(false)
 		}
 		d.called = false
 		if d.Err() != nil || d.hooks != nil || q.first != nil {

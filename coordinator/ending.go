@@ -41,6 +41,13 @@ func (e *ending) Err() error {
 	return e.err
 }
 
+// isUntouched reports whether the context has not ended, and nobody waits for that.
+func (e *ending) isUntouched() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.err == nil && e.done == nil && e.hooks == nil && e.wake == nil
+}
+
 // interrupt has false sent at the end, where nobody else wants that now.
 func (e *ending) interrupt(c chan<- bool) bool {
 	e.mu.Lock()

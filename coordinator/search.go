@@ -133,7 +133,7 @@ func (l *level[K, V]) read(ctx context.Context, key K) (e *tier.Entry[V], versio
 	if l.local { // without a closure, as most calls are
 		return l.get(ctx, key)
 	}
-	err = l.bounded(ctx, func(ctx context.Context) (err error) {
+	err = l.boundedCall(ctx, l.forgets, func(ctx context.Context) (err error) {
 		e, version, err = l.get(ctx, key)
 		return err
 	})

@@ -138,6 +138,12 @@ func (s *Encoded[K, V]) Punctual() bool {
 	return ok && p.Punctual()
 }
 
+// Forgetful reports whether the byte store is.
+func (s *Encoded[K, V]) Forgetful() bool {
+	f, ok := s.bytes.(Forgetful)
+	return ok && f.Forgetful()
+}
+
 // Get implements [Store].
 func (s *Encoded[K, V]) Get(ctx context.Context, key K) (*Entry[V], error) {
 	e, _, err := s.GetVersion(ctx, key)

@@ -88,6 +88,9 @@ func (s *Store) Validate() error { return s.invalid }
 // context.
 func (s *Store) Punctual() bool { return true }
 
+// Forgetful implements [tier.Forgetful]: gomemcache knows no contexts.
+func (s *Store) Forgetful() bool { return true }
+
 // String names the store and its prefix.
 func (s *Store) String() string { return fmt.Sprintf("memcached(prefix %q)", s.options.Prefix) }
 

@@ -82,6 +82,10 @@ func (s *Store) Can(c tier.Capability) bool {
 // context.
 func (s *Store) Punctual() bool { return true }
 
+// Forgetful implements [tier.Forgetful]. Where reads are not gathered go-redis has their
+// contexts, and that of a Cluster to choose a server.
+func (s *Store) Forgetful() bool { return s.gatherers != nil && s.gatherers.only != nil }
+
 // String names the store and its prefix, and no address or credentials.
 func (s *Store) String() string { return fmt.Sprintf("redis(prefix %q)", s.options.Prefix) }
 

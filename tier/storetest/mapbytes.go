@@ -45,6 +45,9 @@ func (m *MapBytes) Another() *MapBytes { return &MapBytes{server: m.server} }
 // Punctual implements [tier.Punctual]: no call waits for anything.
 func (m *MapBytes) Punctual() bool { return true }
 
+// Forgetful implements [tier.Forgetful].
+func (m *MapBytes) Forgetful() bool { return true }
+
 // Get implements [tier.Bytes].
 func (m *MapBytes) Get(ctx context.Context, key string) (value []byte, err error) {
 	err = m.do(ctx, func(s *mapServer) { value = bytes.Clone(s.get(key)) })

@@ -36,13 +36,28 @@ var errGoexit = errors.New("the client ended the goroutine of its call")
 
 func newBatch[V any](first context.Context, size int) *batch[V] {
 	b := &batch[V]{begun: time.Now()}
-	b.ctx.values = first
+	b.ctx.values = valuesOf(first)
 	if size > 1 {
 		b.keys, b.shared, b.waiters = make([]string, 0, size), make([]bool, 0, size), make([]*waiter, 0, size)
 	} else {
 		b.keys, b.shared, b.waiters = b.oneKey[:0], b.oneShared[:0], b.oneWaiter[:0]
 	}
 	return b
+}
+
+// valued is a context that may be used again when the read is over, and whose values are
+// those of another. The coordinator's are.
+type valued interface {
+	// Values returns the other context.
+	Values() context.Context
+}
+
+// valuesOf returns a context that a round trip may keep for as long as it takes.
+func valuesOf(ctx context.Context) context.Context {
+	if v, ok := ctx.(valued); ok {
+		return v.Values()
+	}
+	return ctx
 }
 
 // add returns the place of the key.
