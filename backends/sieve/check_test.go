@@ -27,7 +27,7 @@ func (s *shard[K, V]) check() error {
 		return nil
 	}
 	handFound := s.hand == nil
-	for _, q := range []*index.Queue[K, record[K, V]]{&s.window, &s.main} {
+	for _, q := range []*index.Queue[K, record]{&s.window, &s.main} {
 		if err := q.Check(); err != nil {
 			return err
 		}

@@ -46,7 +46,7 @@ func TestNoFalseMiss(t *testing.T) {
 		var s shard[int, memtest.Version]
 		s.open(capacity, Always)
 		set := func(key int, n int64) {
-			s.set(newNode(key, hash(key), endless(memtest.Version{Key: key, N: n})))
+			s.set(key, hash(key), endless(memtest.Version{Key: key, N: n}))
 		}
 		f := make(memtest.Floors, pinned)
 		// Some are in from the start, and some when there is a crowd already.
@@ -90,7 +90,7 @@ func TestNoFalseMiss(t *testing.T) {
 							t.Errorf("key %d is not found, though it was only ever updated", key)
 							return &memtest.Version{Key: -1}
 						}
-						v := n.Item.entry.Value()
+						v := entryOf[int, memtest.Version](n).Value()
 						return &v
 					}) {
 						return
@@ -131,7 +131,7 @@ func TestNodeGoesUnderAReader(t *testing.T) {
 					if n == nil {
 						return nil
 					}
-					v := n.Item.entry.Value()
+					v := entryOf[int, memtest.Version](n).Value()
 					return &v
 				}) {
 					return
@@ -142,7 +142,7 @@ func TestNodeGoesUnderAReader(t *testing.T) {
 	writing.Go(func() {
 		for n := range int64(200_000) {
 			key := int(n) % 2
-			s.set(newNode(key, hash, endless(memtest.Version{Key: key, N: n})))
+			s.set(key, hash, endless(memtest.Version{Key: key, N: n}))
 			f[key].Store(n)
 			s.remove(hash, key)
 			f[key].Store(n + 1)

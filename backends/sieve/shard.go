@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/terracecache/terrace/backends/internal/index"
+	"github.com/terracecache/terrace/tier"
 )
 
 // shard is a part of the entries. Readers use its table alone; its lock is the
@@ -21,16 +22,16 @@ import (
 // Source: Zhang et al., "SIEVE is Simpler than LRU: an Efficient Turn-Key Eviction
 // Algorithm for Web Caches", NSDI 2024; for the window and the sketch see [Filtered].
 type shard[K comparable, V any] struct {
-	table atomic.Pointer[index.Table[K, record[K, V]]] // nil when closed
+	table atomic.Pointer[index.Table[K, record]] // nil when closed
 
 	_ [64]byte // keeps what writers change off the line that every reader needs
 
 	mu           sync.Mutex
 	capacity     int
 	windowRoom   int
-	window, main index.Queue[K, record[K, V]]
-	hand         *index.Node[K, record[K, V]] // of main; nil: the oldest
-	sketch       *sketch                      // nil where none is needed yet, or ever
+	window, main index.Queue[K, record]
+	hand         *index.Node[K, record] // of main; nil: the oldest
+	sketch       *sketch                // nil where none is needed yet, or ever
 	filtered     bool
 	evicted      int64
 
@@ -51,7 +52,7 @@ const (
 func (s *shard[K, V]) open(capacity int, a Admission) {
 	s.filtered = a == Filtered
 	s.setCapacity(capacity)
-	s.table.Store(index.NewTable[K, record[K, V]](min(firstRoom, capacity), perSpare))
+	s.table.Store(index.NewTable[K, record](min(firstRoom, capacity), perSpare))
 }
 
 func (s *shard[K, V]) setCapacity(capacity int) {
@@ -63,8 +64,29 @@ func (s *shard[K, V]) setCapacity(capacity int) {
 
 func (s *shard[K, V]) len() int { return s.window.Len + s.main.Len }
 
-// set puts the node in, in the place of one with the same key if there is one.
-func (s *shard[K, V]) set(n *index.Node[K, record[K, V]]) (open bool) {
+// set keeps the entry under the key.
+func (s *shard[K, V]) set(key K, hash uint64, entry *tier.Entry[V]) (open bool) {
+	t := s.table.Load()
+	if t == nil {
+		return false
+	}
+	old, _ := t.Find(hash, key)
+	switch {
+	case old == nil:
+		return s.put(newHolder(key, hash, entry), entry)
+	case !old.Item.points:
+		return s.put(newPointer(key, hash, entry), entry)
+	default:
+		// If the node goes at this moment, the entry goes too, as it could at the next.
+		pointerOf[K, V](old).Store(entry)
+		old.Item.visit()
+		return true
+	}
+}
+
+// put puts in the node, which has the entry, or the entry where another has put in a node
+// that can take it.
+func (s *shard[K, V]) put(n *index.Node[K, record], entry *tier.Entry[V]) (open bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.table.Load()
@@ -72,6 +94,11 @@ func (s *shard[K, V]) set(n *index.Node[K, record[K, V]]) (open bool) {
 		return false
 	}
 	if old, at := t.Find(n.Item.hash, n.Key); old != nil {
+		if old.Item.points {
+			pointerOf[K, V](old).Store(entry)
+			old.Item.visit()
+			return true
+		}
 		n.Item.visited.Store(1)
 		n.Item.window = old.Item.window
 		s.queueOf(old).Replace(old, n)
@@ -107,7 +134,7 @@ func (s *shard[K, V]) set(n *index.Node[K, record[K, V]]) (open bool) {
 
 // makeRoom evicts one node of a full shard before another enters. In a full shard the
 // window is full as well, as nodes go on to the main queue only from a full window.
-func (s *shard[K, V]) makeRoom(t *index.Table[K, record[K, V]]) {
+func (s *shard[K, V]) makeRoom(t *index.Table[K, record]) {
 	victim, candidate := s.victim(), s.window.Oldest
 	if candidate == nil {
 		s.evict(t, victim)
@@ -131,7 +158,7 @@ func (s *shard[K, V]) makeRoom(t *index.Table[K, record[K, V]]) {
 
 // victim moves the hand to the node of the main queue that is to go next; nil when
 // the queue is empty.
-func (s *shard[K, V]) victim() *index.Node[K, record[K, V]] {
+func (s *shard[K, V]) victim() *index.Node[K, record] {
 	h := s.hand
 	if h == nil {
 		h = s.main.Oldest
@@ -155,7 +182,7 @@ func (s *shard[K, V]) victim() *index.Node[K, record[K, V]] {
 func (s *shard[K, V]) renewSketch() {
 	fresh := newSketch(s.capacity)
 	if s.sketch != nil {
-		for _, q := range []*index.Queue[K, record[K, V]]{&s.window, &s.main} {
+		for _, q := range []*index.Queue[K, record]{&s.window, &s.main} {
 			for n := q.Newest; n != nil; n = n.Older() {
 				fresh.learn(n.Item.hash, s.sketch.estimate(n.Item.hash))
 			}
@@ -165,14 +192,14 @@ func (s *shard[K, V]) renewSketch() {
 }
 
 // count tells the sketch of a request.
-func (s *shard[K, V]) count(n *index.Node[K, record[K, V]]) {
+func (s *shard[K, V]) count(n *index.Node[K, record]) {
 	if s.sketch != nil {
 		s.sketch.add(n.Item.hash)
 	}
 }
 
 // promote moves a node from the window to the main queue.
-func (s *shard[K, V]) promote(n *index.Node[K, record[K, V]]) {
+func (s *shard[K, V]) promote(n *index.Node[K, record]) {
 	s.window.Remove(n)
 	n.Item.window = false
 	s.main.Push(n)
@@ -220,13 +247,13 @@ func (s *shard[K, V]) resize(capacity int) (open bool) {
 	return true
 }
 
-func (s *shard[K, V]) evict(t *index.Table[K, record[K, V]], n *index.Node[K, record[K, V]]) {
+func (s *shard[K, V]) evict(t *index.Table[K, record], n *index.Node[K, record]) {
 	s.drop(t, n)
 	s.evicted++
 }
 
 // drop takes a node out of the table and its queue, and the hand on to the next.
-func (s *shard[K, V]) drop(t *index.Table[K, record[K, V]], n *index.Node[K, record[K, V]]) {
+func (s *shard[K, V]) drop(t *index.Table[K, record], n *index.Node[K, record]) {
 	_, at := t.Find(n.Item.hash, n.Key)
 	t.Remove(n.Item.hash, at)
 	if s.hand == n {
@@ -235,7 +262,7 @@ func (s *shard[K, V]) drop(t *index.Table[K, record[K, V]], n *index.Node[K, rec
 	s.queueOf(n).Remove(n)
 }
 
-func (s *shard[K, V]) queueOf(n *index.Node[K, record[K, V]]) *index.Queue[K, record[K, V]] {
+func (s *shard[K, V]) queueOf(n *index.Node[K, record]) *index.Queue[K, record] {
 	if n.Item.window {
 		return &s.window
 	}
@@ -256,15 +283,15 @@ func (s *shard[K, V]) remove(hash uint64, key K) (open bool) {
 }
 
 func (s *shard[K, V]) clear() (open bool) {
-	return s.restart(func() *index.Table[K, record[K, V]] {
-		return index.NewTable[K, record[K, V]](min(firstRoom, s.capacity), perSpare)
+	return s.restart(func() *index.Table[K, record] {
+		return index.NewTable[K, record](min(firstRoom, s.capacity), perSpare)
 	})
 }
 
-func (s *shard[K, V]) close() { s.restart(func() *index.Table[K, record[K, V]] { return nil }) }
+func (s *shard[K, V]) close() { s.restart(func() *index.Table[K, record] { return nil }) }
 
 // restart lets go of all nodes and goes on with the given table, which is empty or nil.
-func (s *shard[K, V]) restart(with func() *index.Table[K, record[K, V]]) (open bool) {
+func (s *shard[K, V]) restart(with func() *index.Table[K, record]) (open bool) {
 	s.mu.Lock()
 	if s.table.Load() == nil {
 		s.mu.Unlock()
@@ -272,7 +299,7 @@ func (s *shard[K, V]) restart(with func() *index.Table[K, record[K, V]]) (open b
 	}
 	t := with()
 	window, main := s.window, s.main
-	s.window, s.main, s.hand, s.sketch = index.Queue[K, record[K, V]]{}, index.Queue[K, record[K, V]]{}, nil, nil
+	s.window, s.main, s.hand, s.sketch = index.Queue[K, record]{}, index.Queue[K, record]{}, nil, nil
 	s.table.Store(t)
 	s.mu.Unlock()
 	// This takes long, and no writer can come upon these nodes any more.

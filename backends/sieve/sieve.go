@@ -164,7 +164,7 @@ func (s *Store[K, V]) Get(_ context.Context, key K) (*tier.Entry[V], error) {
 		return nil, nil
 	}
 	n.Item.visit()
-	return &n.Item.entry, nil
+	return entryOf[K, V](n), nil
 }
 
 // Set implements [tier.Store]. A key that does not equal itself (NaN) is a
@@ -178,10 +178,7 @@ func (s *Store[K, V]) Set(ctx context.Context, key K, entry *tier.Entry[V], ttl 
 	}
 	until := s.expiry.Until(entry.UsableUntil(), ttl)
 	hash := s.keys.Hash(key)
-	// The entry is kept inside its node, so that it costs no object of its own and a
-	// hit one look into memory less.
-	n := newNode(key, hash, entry.Capped(until))
-	if !s.shard(hash).set(n) {
+	if !s.shard(hash).set(key, hash, entry.Capped(until)) {
 		return s.closed()
 	}
 	return nil
