@@ -266,8 +266,10 @@ func (l *level[K, V]) boundedCall(ctx context.Context, forgets bool, call func(c
 	defer func() { l.breaker.report(permit, judged(ctx, err)) }()
 	if d, ok := ctx.(*detached); ok {
 		b := d.within(l.deadlines.lane(d))
-		defer func() { b.release(forgets && err != errPanicked) }()
-		if err = call(b); err != nil && d.isLeft() {
+		returned := false
+		defer func() { b.release(forgets && returned) }()
+		err = call(b)
+		if returned = true; err != nil && d.isLeft() {
 			err = errCallerLeft
 		}
 		return err
