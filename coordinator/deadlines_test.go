@@ -63,7 +63,7 @@ func TestBudgetsAreUsedAgain(t *testing.T) {
 		calls.Go(func() {
 			r := rand.New(rand.NewPCG(uint64(number), 1))
 			ctx := context.WithValue(context.Background(), valueKey{}, number)
-			for range 5000 {
+			for range 1000 {
 				d := &detached{values: ctx}
 				began := time.Now()
 				b := d.within(q)
@@ -71,12 +71,15 @@ func TestBudgetsAreUsedAgain(t *testing.T) {
 				if cancelled {
 					go d.end(context.Canceled)
 				}
+				stop := func() bool { return true }
 				if r.IntN(4) == 0 {
-					stop := context.AfterFunc(b, func() {})
-					defer stop()
+					stop = context.AfterFunc(b, func() {})
 				}
 				for spun := time.Duration(0); b.Err() == nil && spun < time.Duration(r.IntN(250))*time.Microsecond; {
 					spun = time.Since(began)
+				}
+				for stays := r.IntN(40) == 0; stays && b.Err() == nil; {
+					q.ring() // as its timer would, if it came to run
 				}
 				switch err := b.Err(); {
 				case err == nil:
@@ -90,6 +93,7 @@ func TestBudgetsAreUsedAgain(t *testing.T) {
 				if got := b.Value(valueKey{}); got != number {
 					t.Errorf("value: got %v, want %d", got, number)
 				}
+				stop()
 				b.release(true)
 			}
 		})

@@ -246,6 +246,9 @@ func (c *Cache[K, V]) disembark(f *flight[K, V], a *answer[V]) {
 // settle reports whether the answer will not do, and a flight is to be boarded again, with
 // the place that was entered for it, if one was. The answer is empty then.
 func (c *Cache[K, V]) settle(ctx context.Context, load loading[K, V], a *answer[V]) (place *gate, again bool) {
+	if a.entry != nil && !a.calm {
+		a.calm = c.isCalm(a.entry)
+	}
 	switch {
 	case a.full:
 	case a.joined && a.loaderless && !load.none(),
@@ -378,7 +381,6 @@ func (c *Cache[K, V]) take(ctx context.Context, f *flight[K, V], arrived bool, a
 	late := a.late
 	if arrived {
 		*a = f.answer
-		a.calm = a.entry != nil && c.isCalm(a.entry)
 	} else if early := f.early.Load(); early != nil {
 		*a = *early
 	} else {

@@ -33,6 +33,9 @@ func (f *flight[K, V]) look() {
 
 // isOvertaken reports whether others have written since the flight began to look.
 func (f *flight[K, V]) isOvertaken() bool {
+	if f.cache.bus == nil && f.cache.tracking == nil {
+		return false // nobody could tell
+	}
 	f.shard.mu.Lock()
 	defer f.shard.mu.Unlock()
 	return f.doubted && !f.fenced
