@@ -28,12 +28,13 @@ all: vet lint test
 
 # The comparison is tested without -race, under which its full caches take minutes; so is
 # what byte budgets take of the heap, which -race makes another one, and so are stampedes
-# over all seeds, and the sample of a long trace, in seconds.
+# over all seeds, the sample of a long trace, and a million loads, in seconds.
 test: servers
 	$(GO) test -race -timeout 20m $(TESTFLAGS) ./...
 	$(GO) test -run Heap ./backends/otter ./backends/ristretto ./backends/internal/size
 	$(GO) test -run OverSeeds ./bench/internal/lab
 	$(GO) test -run PartIsLikeTheWhole ./bench/internal/curve
+	$(GO) test -run MillionKeysLater ./coordinator
 	$(PEERS) $(GO) test $(TESTFLAGS) ./...
 
 vet:

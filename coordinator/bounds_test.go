@@ -134,7 +134,7 @@ func TestMillionKeysLater(t *testing.T) {
 	}
 	fill(0, 1000)
 	before := heap()
-	fill(1000, 1_000_000)
+	fill(1000, keysLater)
 	if s := c.Stats(); s.Keys != 0 {
 		t.Errorf("keys with something under way: got %d, want 0", s.Keys)
 	}
