@@ -71,6 +71,8 @@ func (c *Cache[K, V]) search(ctx context.Context, key K, from, to int, newerThan
 		}
 		if newerThan == nil && s.isCalm(e, now) {
 			c.clock.start(now)
+			x.hit, x.source, x.calm = e, i, true
+			return
 		}
 		if newerThan == nil || e.LoadedAt() > newerThan.LoadedAt().Add(sameLoad) {
 			if d := s.decide(e, now); d != policy.Load {
