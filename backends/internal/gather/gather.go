@@ -326,13 +326,10 @@ func (g *Gatherer[V]) visit() (again bool) {
 }
 
 // Close turns away who waits for a round trip to begin, and who comes later. Those
-// under way end by themselves.
+// under way end by themselves, and so does the alarm when nobody has to be visited.
 func (g *Gatherer[V]) Close() {
 	g.mu.Lock()
 	g.closed = true
-	if g.alarm != nil {
-		g.alarm.Stop()
-	}
 	b := g.open
 	g.open = nil
 	if b != nil {

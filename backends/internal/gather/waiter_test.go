@@ -146,37 +146,70 @@ func TestTheContextsOfACrowdAreVisited(t *testing.T) {
 // An end of a context that a visit finds when the answer comes, or just before or after it,
 // disturbs no later read.
 func TestVisitsMeetAnswers(t *testing.T) {
-	g := gather.New(gate.New(100), 100, func(_ context.Context, keys []string, answers []gather.Answer[string]) {
-		for i, key := range keys {
-			answers[i].Value = strings.ToUpper(key)
-		}
-		time.Sleep(time.Duration(rand.IntN(1000)) * time.Microsecond)
-	})
-	defer g.Close()
-	var readers sync.WaitGroup
-	var answered, left atomic.Int64
-	for i := range 64 {
-		readers.Go(func() {
-			for n := range 200 {
-				key := fmt.Sprint("k", i, " ", n)
-				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.IntN(2000))*time.Microsecond)
-				a, _ := g.Do(ctx, key)
-				cancel()
-				switch {
-				case a.Err == nil && a.Value == strings.ToUpper(key):
-					answered.Add(1)
-				case errors.Is(a.Err, context.DeadlineExceeded):
-					left.Add(1)
-				default:
-					t.Errorf("%s: %q, %v", key, a.Value, a.Err)
-				}
+	synctest.Test(t, func(t *testing.T) {
+		g := gather.New(gate.New(100), 100, func(_ context.Context, keys []string, answers []gather.Answer[string]) {
+			for i, key := range keys {
+				answers[i].Value = strings.ToUpper(key)
 			}
+			time.Sleep(time.Duration(rand.IntN(1000)) * time.Microsecond)
 		})
-	}
-	readers.Wait()
-	if answered.Load() == 0 || left.Load() == 0 {
-		t.Errorf("%d reads answered, %d left: want some of both", answered.Load(), left.Load())
-	}
+		var readers sync.WaitGroup
+		var answered, left atomic.Int64
+		for i := range 64 {
+			readers.Go(func() {
+				for n := range 200 {
+					key := fmt.Sprint("k", i, " ", n)
+					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.IntN(2000))*time.Microsecond)
+					a, _ := g.Do(ctx, key)
+					cancel()
+					switch {
+					case a.Err == nil && a.Value == strings.ToUpper(key):
+						answered.Add(1)
+					case errors.Is(a.Err, context.DeadlineExceeded):
+						left.Add(1)
+					default:
+						t.Errorf("%s: %q, %v", key, a.Value, a.Err)
+					}
+				}
+			})
+		}
+		readers.Wait()
+		time.Sleep(time.Second) // round trips that all have left end
+		g.Close()
+		if answered.Load() == 0 || left.Load() == 0 {
+			t.Errorf("%d reads answered, %d left: want some of both", answered.Load(), left.Load())
+		}
+	})
+}
+
+// Who waits for a round trip under way is told of the end of his context after Close too.
+func TestVisitsGoOnAfterClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const crowd, slow, cancelled = 60, 200 * time.Millisecond, 25 * time.Millisecond
+		s := &server{took: quick}
+		g := s.gatherer()
+		var readers sync.WaitGroup
+		for i := range crowd { // makes it known that it is one
+			readers.Go(func() { g.Do(t.Context(), fmt.Sprint("first", i)) })
+		}
+		readers.Wait()
+		s.took = slow
+		ctx, cancel := context.WithCancel(t.Context())
+		begun := time.Now()
+		for i := range crowd {
+			readers.Go(func() {
+				if a, _ := g.Do(ctx, fmt.Sprint("k", i)); a.Err == nil || time.Since(begun) > cancelled+time.Millisecond {
+					t.Errorf("left after %v with %v", time.Since(begun), a.Err)
+				}
+			})
+		}
+		time.Sleep(time.Millisecond) // all are under way
+		g.Close()
+		time.Sleep(cancelled - time.Millisecond)
+		cancel()
+		readers.Wait()
+		time.Sleep(slow) // round trips that all have left end
+	})
 }
 
 // An interruption that comes with the answer, or just before or after it, disturbs no
