@@ -56,6 +56,12 @@ func pointerOf[K comparable, V any](n *index.Node[K, record]) *atomic.Pointer[ti
 	return &(*pointer[K, V])(unsafe.Pointer(n)).entry
 }
 
+// renew has the node, which must be the head of a pointer, lead to another entry.
+func renew[K comparable, V any](n *index.Node[K, record], entry *tier.Entry[V]) {
+	pointerOf[K, V](n).Store(entry)
+	n.Item.visit()
+}
+
 func entryOf[K comparable, V any](n *index.Node[K, record]) *tier.Entry[V] {
 	if n.Item.points {
 		return pointerOf[K, V](n).Load()

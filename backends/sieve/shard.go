@@ -78,8 +78,7 @@ func (s *shard[K, V]) set(key K, hash uint64, entry *tier.Entry[V]) (open bool) 
 		return s.put(newPointer(key, hash, entry), entry)
 	default:
 		// If the node goes at this moment, the entry goes too, as it could at the next.
-		pointerOf[K, V](old).Store(entry)
-		old.Item.visit()
+		renew(old, entry)
 		return true
 	}
 }
@@ -95,8 +94,7 @@ func (s *shard[K, V]) put(n *index.Node[K, record], entry *tier.Entry[V]) (open 
 	}
 	if old, at := t.Find(n.Item.hash, n.Key); old != nil {
 		if old.Item.points {
-			pointerOf[K, V](old).Store(entry)
-			old.Item.visit()
+			renew(old, entry)
 			return true
 		}
 		n.Item.visited.Store(1)
