@@ -3,6 +3,7 @@ package coordinator_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"runtime"
 	"sync/atomic"
@@ -243,6 +244,58 @@ func TestRepeatDoesNotBuryNewer(t *testing.T) {
 			t.Errorf("b's newer Set is gone: %q %v", v, err)
 		}
 	})
+}
+
+// A write that is tried again gives way to what another process has written later, and not
+// to an older one that was tried again just before: both come back when the tier does.
+func TestRepeatDoesNotGiveWayToOlder(t *testing.T) {
+	for _, op := range []string{"set", "delete", "load"} {
+		for _, races := range []int{1, 2, 100} {
+			virtual(t, fmt.Sprintf("%s, %d lost", op, races), func(t *testing.T) {
+				aside, m := storetest.NewMapBytes(), storetest.NewMapBytes()
+				other := newCache(t, coordinator.Options[string, string]{Tiers: []tier.Tier[string, string]{shared[string]("l3", aside)}})
+				if err := other.Set(ctx, "k", "older"); err != nil {
+					t.Fatal(err)
+				}
+				older, err := aside.Get(ctx, "k")
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(5 * time.Millisecond)
+
+				fb := storetest.NewFaultyBytes(m.Another())
+				fb.SetRemote()
+				fb.Inject(storetest.Fail(errDown))
+				c := newCache(t, coordinator.Options[string, string]{Tiers: []tier.Tier[string, string]{shared[string]("l3", fb)},
+					Load: func(context.Context, string) (string, error) { return "newer", nil }})
+				switch op {
+				case "set":
+					err = c.Set(ctx, "k", "newer")
+				case "delete":
+					err = c.Delete(ctx, "k")
+				case "load":
+					wantGet(t, c, "k", "newer")
+				}
+				if op != "load" && err == nil {
+					t.Fatal("did not fail")
+				}
+				fb.Heal()
+				fb.Inject(func(ctx context.Context, call storetest.Call, do func() error) error {
+					if races--; races >= 0 {
+						if err := m.Set(ctx, call.Keys[0].(string), older, time.Minute); err != nil {
+							return err
+						}
+					}
+					return do()
+				}, storetest.SetIf)
+				time.Sleep(20 * time.Second)
+				if got := c.Stats().Tiers[0].Pending; got != 0 {
+					t.Errorf("pending: got %d, want 0", got)
+				}
+				wantGet(t, c, "k", "newer")
+			})
+		}
+	}
 }
 
 // Close cancels writes that outlast its context.

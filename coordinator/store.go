@@ -67,30 +67,48 @@ func (c *Cache[K, V]) storeAt(ctx context.Context, l *level[K, V], key K, e *tie
 	if !keep {
 		ttl = 0
 	}
-	err = l.bounded(ctx, func(ctx context.Context) error {
-		if !seen.known {
-			// It could not be read before the load: only what is older than the load
-			// may be overwritten.
+	err = l.bounded(ctx, func(ctx context.Context) (err error) {
+		switch {
+		case ttl > 0 && seen.known:
+			stored, err = c.swapIn(ctx, l, key, e, seen.version)
+			return err
+		case ttl > 0:
+			stored, err = c.storeOverOlder(ctx, l, key, e)
+			return err
+		case !seen.known:
 			there, newer, err := l.sightingOf(ctx, key, e.LoadedAt())
 			if newer || err != nil {
 				return err
 			}
 			seen = there
 		}
-		switch {
-		case ttl > 0:
-			var err error
-			stored, err = c.swapIn(ctx, l, key, e, seen.version)
-			return err
-		case seen.holds:
-			stored = true
-			return c.removeOlder(ctx, l, key, e.LoadedAt())
-		default:
-			stored = true
+		stored = true
+		if !seen.holds {
 			return nil
 		}
+		return c.removeOlder(ctx, l, key, e.LoadedAt())
 	})
 	return stored, err
+}
+
+// errOutrun is why an entry is not stored that is newer than all that was seen.
+var errOutrun = errors.New("others write the key as fast as it can be read")
+
+// storeOverOlder writes an entry to a level that writes on condition and could not be read
+// before the load: only what is older than the load may be overwritten. What others write
+// between the look and the write may be older too, as a write that they try again is, and
+// is looked at as well. It reports false without an error when something newer is there.
+func (c *Cache[K, V]) storeOverOlder(ctx context.Context, l *level[K, V], key K, e *tier.Entry[V]) (stored bool, err error) {
+	for range 3 {
+		seen, newer, err := l.sightingOf(ctx, key, e.LoadedAt())
+		if newer || err != nil {
+			return false, err
+		}
+		if stored, err := c.swapIn(ctx, l, key, e, seen.version); stored || err != nil {
+			return stored, err
+		}
+	}
+	return false, errOutrun
 }
 
 // swapIn writes an entry to a level that still holds the given version, or nothing.
