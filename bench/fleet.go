@@ -59,6 +59,7 @@ type fleetSettings struct {
 	outputFiles
 
 	scenarios []scenario // those of Scenario
+	histories *historyFile
 }
 
 var backendNames = []string{"redis", "memcached"}
@@ -120,6 +121,9 @@ func (s *fleetSettings) fromFlags(f *pflag.FlagSet) error {
 	if len(s.scenarios) == 0 {
 		return fmt.Errorf("--scenario: there is no %q: want %s or all", s.Scenario, strings.Join(scenarioNames(), ", "))
 	}
+	if s.History != "" && !slices.ContainsFunc(s.scenarios, func(sc scenario) bool { return sc.name == "history" }) {
+		return fmt.Errorf("--history: nothing is recorded in %s: want --scenario history or all", s.Scenario)
+	}
 	for _, err := range []error{
 		between("processes", s.Processes, 2, 64),
 		between("callers", s.Callers, 1, 10_000),
@@ -157,6 +161,10 @@ func runFleet(ctx context.Context, s *fleetSettings, stdout, stderr io.Writer) e
 		return err
 	}
 	defer out.discard()
+	if s.histories, err = openHistoryFile(s.History, s.JSON, s.HTML); err != nil {
+		return err
+	}
+	defer s.histories.close()
 	server, err := fleetServerOf(ctx, s)
 	if ctx.Err() != nil {
 		if err == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -213,6 +214,30 @@ func TestFleetWithoutAServerToStart(t *testing.T) {
 			t.Errorf("got exit code %d, %q", code, stdout)
 		}
 		wantOneLine(t, stderr, says, "--"+backend)
+	}
+}
+
+// A file for histories is looked at before anything runs, as those of reports are.
+func TestFleetHistoryFile(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "histories")
+	for args, says := range map[string]string{
+		"--scenario history --history " + dir:                                                                       "--history: cannot write " + dir,
+		"--scenario history --history " + filepath.Join(dir, "none", "x"):                                           "--history: cannot write",
+		"--scenario all --history= ":                                                                                "--history is empty",
+		"--scenario cold --history " + file:                                                                         "want --scenario history or all",
+		"--scenario history --redis redis://127.0.0.1:1 --history " + file:                                          "does not answer",
+		"--scenario history --history " + file + " --json " + filepath.Join(dir, "report") + " --keys 0 ":           "--keys 0",
+		"--scenario history --history " + filepath.Join(dir, ".", "same") + " --json " + filepath.Join(dir, "same"): "the report",
+	} {
+		code, stdout, stderr := bench(t.Context(), append([]string{"fleet"}, strings.Fields(args)...)...)
+		if code != exitUsage || stdout != "" {
+			t.Errorf("%s: got exit code %d, stdout %q", args, code, stdout)
+		}
+		wantOneLine(t, stderr, says)
+	}
+	if files, _ := os.ReadDir(dir); len(files) != 0 {
+		t.Errorf("files are left: %v", files)
 	}
 }
 

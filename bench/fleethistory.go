@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -141,7 +139,7 @@ func (f *fleet) history(ctx context.Context) error {
 
 // save adds the history to the file that the settings name, if they do.
 func (f *fleet) save(h *history.History) error {
-	if f.settings.History == "" {
+	if f.settings.histories == nil {
 		return nil
 	}
 	text, err := json.Marshal(struct {
@@ -151,12 +149,7 @@ func (f *fleet) save(h *history.History) error {
 	if err != nil {
 		return err
 	}
-	file, err := os.OpenFile(f.settings.History, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(append(text, '\n'))
-	return errors.Join(err, file.Close())
+	return f.settings.histories.add(text)
 }
 
 // tell puts what the history shows into the row.

@@ -85,10 +85,7 @@ func openOutputFile(flag, name string, inputs ...string) (*outputFile, error) {
 	}
 	o := &outputFile{flag: flag}
 	fail := func(err error) (*outputFile, error) {
-		if path := (*os.PathError)(nil); errors.As(err, &path) {
-			err = path.Err // its path may be that of the temporary file
-		}
-		return nil, fmt.Errorf("%s: cannot write %s: %w", flag, name, err)
+		return nil, fmt.Errorf("%s: cannot write %s: %w", flag, name, pathless(err)) // its path may be that of the temporary file
 	}
 	target := filepath.Clean(name)
 	if real, err := filepath.EvalSymlinks(name); err == nil {
@@ -117,6 +114,14 @@ func openOutputFile(flag, name string, inputs ...string) (*outputFile, error) {
 		return fail(err)
 	}
 	return o, nil
+}
+
+// pathless returns the error without the path that it names.
+func pathless(err error) error {
+	if path := (*os.PathError)(nil); errors.As(err, &path) {
+		return path.Err
+	}
+	return err
 }
 
 // isSame reports whether two names are of one file that is there, and no device.
