@@ -60,13 +60,13 @@ func valuesOf(ctx context.Context) context.Context {
 	return ctx
 }
 
-// add returns the place of the key.
-func (b *batch[V]) add(ctx context.Context, key string, places *index) int {
+// add returns the place of the key, for a caller who has a deadline if he is limited.
+func (b *batch[V]) add(deadline time.Time, limited bool, key string, places *index) int {
 	b.waiting++
-	if at, limited := ctx.Deadline(); !limited {
+	if !limited {
 		b.ctx.unlimited = true
-	} else if at.After(b.ctx.deadline) {
-		b.ctx.deadline = at
+	} else if deadline.After(b.ctx.deadline) {
+		b.ctx.deadline = deadline
 	}
 	place := places.find(b.keys, key)
 	if place < len(b.keys) {

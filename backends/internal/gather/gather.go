@@ -106,6 +106,7 @@ func (g *Gatherer[V]) Do(ctx context.Context, key string) (a Answer[V], shared b
 // board gives the read its place in a batch, and sees to it that the batch goes. It also
 // says whether the waiter is visited, and need not see itself when its context ends.
 func (g *Gatherer[V]) board(ctx context.Context, key string, w *waiter) (b *batch[V], place int, visited bool) {
+	deadline, limited := ctx.Deadline() // which is anybody's, so not with the mutex
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
@@ -116,10 +117,10 @@ func (g *Gatherer[V]) board(ctx context.Context, key string, w *waiter) (b *batc
 		g.places.reset()
 	}
 	b = g.open
-	place = b.add(ctx, key, &g.places)
+	place = b.add(deadline, limited, key, &g.places)
 	w.place = len(b.waiters)
 	b.waiters = append(b.waiters, w)
-	w.visited = w.heeded != nil && g.throng >= crowd
+	w.visited = w.ended != nil && g.throng >= crowd
 	if w.visited && !g.armed {
 		g.arm(patience)
 	}

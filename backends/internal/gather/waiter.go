@@ -11,8 +11,8 @@ type waiter struct {
 	place int // among those of the batch
 
 	interrupts interruptible   // sends false at its end; nil where it does not
-	heeded     context.Context // whose end has to be noticed otherwise; nil where none has
-	visited    bool            // the gatherer looks whether heeded has ended; of its mutex
+	ended      <-chan struct{} // of the context whose end has to be noticed otherwise; nil where none has
+	visited    bool            // the gatherer looks whether ended is closed; of its mutex
 }
 
 // interruptible is a context that can wake who waits for its end without a channel of its
@@ -29,39 +29,41 @@ type interruptible interface {
 
 // heed has the waiter woken at the context's end, as far as the context does that itself.
 func (w *waiter) heed(ctx context.Context) {
-	w.heeded = ctx
 	if i, ok := ctx.(interruptible); ok {
 		if beside, ok := i.Interrupt(w.woken); ok {
-			w.interrupts, w.heeded = i, beside
+			w.interrupts, ctx = i, beside
 		}
 	}
-	if w.heeded != nil && w.heeded.Done() == nil {
-		w.heeded = nil
+	if ctx != nil {
+		w.ended = ctx.Done()
 	}
 }
 
 // wait returns true when there is an answer, or false when the context has ended.
 func (w *waiter) wait(visited bool) bool {
-	if visited || w.heeded == nil {
+	if visited || w.ended == nil {
 		return <-w.woken
 	}
 	select {
 	case landed := <-w.woken:
 		return landed
-	case <-w.heeded.Done():
+	case <-w.ended:
 		return false
 	}
 }
 
 // visit wakes the waiter if its context has ended, and reports whether it has to be visited
-// again. It is called with the gatherer's mutex, before the batch has landed.
+// again. It is called with the gatherer's mutex, before the batch has landed, and so calls
+// nothing of the context, which may be anybody's.
 func (w *waiter) visit() (again bool) {
 	if !w.visited {
 		return false
 	}
-	if w.heeded.Err() != nil {
+	select {
+	case <-w.ended:
 		w.visited = false
 		w.woken <- false // there is room: see waiter
+	default:
 	}
 	return w.visited
 }
@@ -87,6 +89,6 @@ func (g *Gatherer[V]) free(w *waiter) {
 	for len(w.woken) > 0 {
 		<-w.woken
 	}
-	w.interrupts, w.heeded, w.visited = nil, nil, false
+	w.interrupts, w.ended, w.visited = nil, nil, false
 	g.waiters.Put(w)
 }

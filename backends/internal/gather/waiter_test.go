@@ -182,6 +182,75 @@ func TestVisitsMeetAnswers(t *testing.T) {
 	})
 }
 
+// stuck is a context of which a method does not return, once it is told so, until it is
+// freed.
+type stuck struct {
+	context.Context
+	inErr, inDeadline atomic.Bool
+	met, free         chan struct{}
+	once              sync.Once
+}
+
+func (s *stuck) stay(here *atomic.Bool) {
+	if here.Load() {
+		s.once.Do(func() { close(s.met) })
+		<-s.free
+	}
+}
+
+func (s *stuck) Err() error { s.stay(&s.inErr); return s.Context.Err() }
+
+func (s *stuck) Deadline() (time.Time, bool) { s.stay(&s.inDeadline); return s.Context.Deadline() }
+
+// What a context's methods do is its own reader's matter: nobody else waits for them.
+func TestAContextThatIsStuckHoldsUpItsOwnReader(t *testing.T) {
+	for name, begin := range map[string]func(*stuck){
+		"Err":      func(s *stuck) { s.inErr.Store(true) },
+		"Deadline": func(s *stuck) { s.inDeadline.Store(true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			const crowd = 60
+			boarded, answer := make(chan struct{}, 2*crowd), make(chan struct{})
+			g := gather.New(gate.New(2*crowd), most, func(_ context.Context, keys []string, _ []gather.Answer[string]) {
+				for range keys {
+					boarded <- struct{}{}
+				}
+				<-answer
+			})
+			defer g.Close()
+			var readers sync.WaitGroup
+			defer readers.Wait()
+			defer close(answer)
+			ctx := &stuck{Context: t.Context(), met: make(chan struct{}), free: make(chan struct{})}
+			defer close(ctx.free)
+			for i := range crowd {
+				readers.Go(func() { g.Do(ctx, fmt.Sprint("k", i)) })
+			}
+			for range crowd {
+				<-boarded
+			}
+			begin(ctx)
+			readers.Go(func() { g.Do(ctx, "later") })
+			<-ctx.met
+			caller, leave := context.WithTimeout(t.Context(), 25*time.Millisecond)
+			defer leave()
+			left := make(chan error, 1)
+			readers.Go(func() {
+				a, _ := g.Do(caller, "another")
+				left <- a.Err
+			})
+			select {
+			case err := <-left:
+				if !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("another reader got %v, want the end of his own context", err)
+				}
+			case <-time.After(5 * time.Second):
+				t.Error("another reader waits for the method of a context that is not his")
+			}
+		})
+	}
+}
+
 // Who waits for a round trip under way is told of the end of his context after Close too.
 func TestVisitsGoOnAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
