@@ -117,7 +117,7 @@ var budgets = sync.Pool{New: func() any { return new(budget) }}
 func (d *detached) within(q *deadlines) *budget {
 	b := budgets.Get().(*budget)
 	b.parent, b.values, b.called, b.nodeless = d, d.values, d.called, d.nodeless
-	b.queue, b.over = q, q.now()+q.limit
+	b.queue, b.over = q, q.over()
 	b.hook.child = &b.ending
 	if !d.hook(&b.hook) {
 		b.end(d.Err())

@@ -26,6 +26,9 @@ func (q *deadlines) setLimit(d time.Duration) { q.limit, q.epoch = d, time.Now()
 // now returns the time since the epoch, which takes a third of the place of a [time.Time].
 func (q *deadlines) now() time.Duration { return time.Since(q.epoch) }
 
+// over returns when the time of what begins now is over.
+func (q *deadlines) over() time.Duration { return addDurations(q.now(), q.limit) }
+
 // add puts a new budget, whose deadline is the limit from now, in line.
 func (q *deadlines) add(b *budget) {
 	q.mu.Lock()

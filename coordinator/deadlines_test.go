@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -49,6 +50,27 @@ func TestDeadlines(t *testing.T) {
 		b := d.within(q)
 		<-b.Done() // also after a rest
 		b.release(false)
+	})
+}
+
+// A limit so long that its end has no time is no end in the past.
+func TestDeadlinesThatNeverCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, d := newDeadlines(math.MaxInt64), newDetached()
+		time.Sleep(time.Second) // the end would be later than there are durations
+		first := d.within(q)
+		time.Sleep(time.Second)
+		b := d.within(q)
+		if end, _ := b.Deadline(); time.Until(end) < time.Hour {
+			t.Errorf("deadline: got %v", end)
+		}
+		first.release(true)
+		q.ring() // as its timer would, if it came to run
+		if err := b.Err(); err != nil {
+			t.Errorf("got error %v, want none", err)
+		}
+		b.release(true)
+		q.rest()
 	})
 }
 
