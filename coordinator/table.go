@@ -298,6 +298,14 @@ func (s *shard[K, V]) takeTurn(ctx context.Context, r *record[K, V]) error {
 	return r.turn.takeWait(ctx, &s.mu)
 }
 
+// takeTurnFor is takeTurn within a caller's context, which may be anybody's: its methods
+// are not to be called with the lock.
+func (s *shard[K, V]) takeTurnFor(ctx context.Context, r *record[K, V]) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	return s.takeTurn(ctx, r)
+}
+
 func (s *shard[K, V]) giveTurn(r *record[K, V]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -334,7 +342,7 @@ func (t *table[K, V]) settle(ctx context.Context) error {
 		var err error
 		for _, w := range busy {
 			if err == nil {
-				if err = s.takeTurn(ctx, w.record); err == nil {
+				if err = s.takeTurnFor(ctx, w.record); err == nil {
 					s.giveTurn(w.record)
 				}
 			}

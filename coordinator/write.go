@@ -178,7 +178,7 @@ func (c *Cache[K, V]) beginWrite(ctx context.Context, key K, op string) (w writi
 	w.ctx, w.release = c.untilClosed(ctx)
 	var hasTurn bool
 	if w.write, hasTurn = c.table.beginWrite(key); !hasTurn {
-		if err := w.shard.takeTurn(w.ctx, w.record); err != nil {
+		if err := w.shard.takeTurnFor(w.ctx, w.record); err != nil {
 			w.end(false)
 			w.releaseContext()
 			c.life.end()

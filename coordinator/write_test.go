@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -337,6 +338,81 @@ func TestWriteWaitsWithinContext(t *testing.T) {
 			t.Errorf("keys: got %d, want 0", got)
 		}
 	})
+}
+
+// stuckContext is a context whose Err does not return, once it has ended, until it is freed.
+type stuckContext struct {
+	context.Context
+	ended, waits, met, free chan struct{}
+	onWait, onMeet          sync.Once
+}
+
+func (s *stuckContext) Done() <-chan struct{} {
+	s.onWait.Do(func() { close(s.waits) })
+	return s.ended
+}
+
+func (s *stuckContext) Err() error {
+	select {
+	case <-s.ended:
+		s.onMeet.Do(func() { close(s.met) })
+		<-s.free
+		return context.Canceled
+	default:
+		return nil
+	}
+}
+
+// heldSet is a store in memory whose Set does not return until it is let.
+type heldSet struct {
+	*storetest.Map[string, int]
+	begun, end chan struct{}
+}
+
+func (s heldSet) Set(ctx context.Context, key string, e *tier.Entry[int], ttl time.Duration) error {
+	close(s.begun)
+	<-s.end
+	return s.Map.Set(ctx, key, e, ttl)
+}
+
+// Who waits to write a key holds up nobody else, whatever his context does.
+func TestAContextThatIsStuckHoldsUpNobody(t *testing.T) {
+	for name, write := range map[string]func(context.Context, *coordinator.Cache[string, int]) error{
+		"Set":   func(ctx context.Context, c *coordinator.Cache[string, int]) error { return c.Set(ctx, "k", 2) },
+		"Clear": func(ctx context.Context, c *coordinator.Cache[string, int]) error { return c.Clear(ctx) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := heldSet{Map: storetest.NewMap[string, int](), begun: make(chan struct{}), end: make(chan struct{})}
+			c := newCache(t, coordinator.Options[string, int]{Tiers: []tier.Tier[string, int]{{Name: "l1", Store: store}}})
+			var calls sync.WaitGroup
+			calls.Go(func() { _ = c.Set(ctx, "k", 1) })
+			<-store.begun
+			stuck := &stuckContext{
+				Context: ctx, ended: make(chan struct{}),
+				waits: make(chan struct{}), met: make(chan struct{}), free: make(chan struct{}),
+			}
+			wrote, read := make(chan error, 1), make(chan struct{})
+			calls.Go(func() { wrote <- write(stuck, c) })
+			<-stuck.waits
+			close(stuck.ended)
+			<-stuck.met
+			calls.Go(func() {
+				_, _ = c.Get(ctx, "k") // has the lock that the key's turn is under
+				close(read)
+			})
+			select {
+			case <-read:
+			case <-time.After(5 * time.Second):
+				t.Error("a reader waits for the method of a context that is not his")
+			}
+			close(stuck.free)
+			if err := <-wrote; !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v, want the end of the context", err)
+			}
+			close(store.end)
+			calls.Wait()
+		})
+	}
 }
 
 // A write that is tried again does not overwrite what another process has written
