@@ -43,7 +43,10 @@ type Punctual interface {
 // Forgetful marks a shared store of which a Get or GetVersion that has returned before its
 // context's end keeps nothing of that context, as those of Redis and memcached here, which
 // make a round trip for many reads in a context of its own. The contexts of such reads are
-// used again, which saves a fifth of what a read allocates.
+// used again, which saves a fifth of what a read allocates. A wrapper that embeds such a
+// store says the same, unless it has a Forgetful of its own: it needs one that reports false
+// if its reads leave their context to something that goes on, such as a second read beside
+// the first.
 type Forgetful interface {
 	// Forgetful reports whether all such reads keep nothing.
 	Forgetful() bool

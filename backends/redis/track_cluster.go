@@ -14,7 +14,7 @@ import (
 // node tells of the keys that it has written. All is told while there is a line to every
 // master, and it is known who they are. A slot that moves between two of them is told of
 // by the one that has it. With a master that is new, what it has written until its line
-// stands is missed.
+// stands is missed: also from before it was one, while its first slot was moved to it.
 type clusterTracking struct {
 	options  Options
 	client   *redis.ClusterClient // whose topology is to follow ours
