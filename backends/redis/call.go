@@ -46,6 +46,9 @@ func (s *Store) wrap(ctx context.Context, doing string, err error) error {
 	if err == nil {
 		return nil
 	}
+	if u := (*undialled)(nil); errors.As(err, &u) {
+		err = u.err
+	}
 	s.doubtTopology(ctx, err)
 	deadline, limited := ctx.Deadline()
 	switch {

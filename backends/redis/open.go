@@ -72,6 +72,7 @@ func OpenClient(u *redis.UniversalOptions, o Options) (*Store, error) {
 }
 
 func owning(client redis.UniversalClient, o Options) *Store {
+	dialLate(client)
 	s := NewWith(client, o)
 	s.owned = true
 	return s
