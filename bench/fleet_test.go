@@ -224,10 +224,10 @@ func TestFleetHistoryFile(t *testing.T) {
 	for args, says := range map[string]string{
 		"--scenario history --history " + dir:                                                                       "--history: cannot write " + dir,
 		"--scenario history --history " + filepath.Join(dir, "none", "x"):                                           "--history: cannot write",
-		"--scenario all --history= ":                                                                                "--history is empty",
+		"--scenario all --history=":                                                                                 "--history is empty",
 		"--scenario cold --history " + file:                                                                         "want --scenario history or all",
 		"--scenario history --redis redis://127.0.0.1:1 --history " + file:                                          "does not answer",
-		"--scenario history --history " + file + " --json " + filepath.Join(dir, "report") + " --keys 0 ":           "--keys 0",
+		"--scenario history --history " + file + " --json " + filepath.Join(dir, "report") + " --keys 0":            "--keys 0",
 		"--scenario history --history " + filepath.Join(dir, ".", "same") + " --json " + filepath.Join(dir, "same"): "the report",
 	} {
 		code, stdout, stderr := bench(t.Context(), append([]string{"fleet"}, strings.Fields(args)...)...)

@@ -38,7 +38,7 @@ func TestLateConn(t *testing.T) {
 			t.Errorf("address: got %q", got)
 		}
 		for range 2 {
-			if _, err := conn.Write([]byte("x")); !errors.Is(err, errNoWay) || errors.Unwrap(err) != errNoWay {
+			if _, err := conn.Write([]byte("x")); !errors.Is(err, errNoWay) || errors.Unwrap(errors.Unwrap(err)) != nil {
 				t.Errorf("at once: got error %v, want that of dialling behind one layer", err)
 			}
 		}
