@@ -17,6 +17,7 @@ type deadlines struct {
 	first, last *budget
 	timer       *time.Timer
 	armed       bool
+	resting     bool     // the timer is to stop with the last call
 	_           [64]byte // keeps neighbours off these cache lines
 }
 
@@ -46,13 +47,16 @@ func (q *deadlines) add(b *budget) {
 	}
 }
 
-// remove takes out a budget that is not needed any more. The timer is left as it is:
-// it finds out by itself.
+// remove takes out a budget that is not needed any more. The timer is left as it is, until
+// a rest: it finds out by itself.
 func (q *deadlines) remove(b *budget) (unheed func() bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.unlink(b)
 	unheed, b.unheed = b.unheed, nil
+	if q.resting {
+		q.stop()
+	}
 	return unheed
 }
 
@@ -120,10 +124,17 @@ func (l *lanes) rest() {
 	}
 }
 
-// rest stops the timer if nobody needs it.
+// rest stops the timer as soon as nobody needs it: no calls are to come, and Close leaves
+// those under way to end by themselves.
 func (q *deadlines) rest() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.resting = true
+	q.stop()
+}
+
+// stop stops the timer if nobody needs it. It is called with the lock.
+func (q *deadlines) stop() {
 	if q.armed && q.first == nil {
 		q.timer.Stop()
 		q.armed = false

@@ -74,6 +74,21 @@ func TestDeadlinesThatNeverCome(t *testing.T) {
 	})
 }
 
+// Close does not wait for calls that it has ended. The timer goes with the last of them.
+func TestDeadlinesRestBehindClose(t *testing.T) {
+	q, d := newDeadlines(time.Hour), newDetached()
+	first, last := d.within(q), d.within(q)
+	q.rest()
+	first.release(true)
+	if !q.armed {
+		t.Error("the timer is stopped while there is a call")
+	}
+	last.release(true)
+	if q.armed {
+		t.Error("the timer is left running")
+	}
+}
+
 // A budget that is used again has the values and the time of its own call, however late the
 // one before ended: of its limit, of its parent, or not at all.
 func TestBudgetsAreUsedAgain(t *testing.T) {
