@@ -21,8 +21,8 @@ func (t *Table[K, X]) Check(hash func(*Node[K, X]) uint64) (held int, err error)
 				continue
 			}
 			held++
-			if tag != tagOf(hash(n)) {
-				return 0, fmt.Errorf("bucket %d has tag %#x at %d, want %#x", i, tag, at, tagOf(hash(n)))
+			if tag != t.tag(hash(n)) {
+				return 0, fmt.Errorf("bucket %d has tag %#x at %d, want %#x", i, tag, at, t.tag(hash(n)))
 			}
 			if seen[n.Key] {
 				return 0, fmt.Errorf("key %v is there twice", n.Key)

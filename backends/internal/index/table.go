@@ -75,13 +75,14 @@ func (t *Table[K, X]) after(i uint64, looked int, hash uint64) uint64 {
 	return i
 }
 
-// tagOf takes bits of the hash that neither home nor the choice of a shard uses. The
-// top bit tells it from an empty place.
-func tagOf(hash uint64) uint64 { return hash>>24&0x7f | 0x80 }
+// tag takes bits of the hash that neither home nor the choice of a shard uses. The top bit
+// tells it from an empty place. It is a method, as matches is, for the compiler does not
+// inline a function without type parameters into what other packages make of Find.
+func (*Table[K, X]) tag(hash uint64) uint64 { return hash>>24&0x7f | 0x80 }
 
 // matches returns the top bit of each byte that has the tag. A byte above a match can
 // be taken for one as well; the keys tell.
-func matches(tags, tag uint64) uint64 {
+func (*Table[K, X]) matches(tags, tag uint64) uint64 {
 	x := tags ^ tag*everyByte
 	return (x - everyByte) & ^x & nodeTops
 }
@@ -89,12 +90,31 @@ func matches(tags, tag uint64) uint64 {
 // Find returns the key's node and its place, or nil. Anybody may call it at any time; a
 // place is good until the next change.
 func (t *Table[K, X]) Find(hash uint64, key K) (n *Node[K, X], at Place[K, X]) {
-	tag := tagOf(hash)
-	i := t.home(hash)
-	for looked := range len(t.buckets) + 1 {
+	// Most of what is found is the first that has the tag, at home. Who looks there first
+	// keeps little more than the arguments across the comparison.
+	home := t.home(hash)
+	b := &t.buckets[home]
+	tags := b.tags.Load()
+	if m := t.matches(tags, t.tag(hash)); m != 0 {
+		j := uint(bits.TrailingZeros64(m)) / 8
+		if n = b.nodes[j].Load(); n != nil && n.Key == key {
+			return n, Place[K, X]{b, j}
+		}
+		return t.search(hash, key, home, 0)
+	}
+	if tags>>passedBit == 0 {
+		return nil, Place[K, X]{}
+	}
+	return t.search(hash, key, t.after(home, 0, hash), 1)
+}
+
+// search is Find from bucket i on, after it has looked into so many.
+func (t *Table[K, X]) search(hash uint64, key K, i uint64, looked int) (n *Node[K, X], at Place[K, X]) {
+	tag := t.tag(hash)
+	for ; looked <= len(t.buckets); looked++ {
 		b := &t.buckets[i]
 		tags := b.tags.Load()
-		for m := matches(tags, tag); m != 0; m &= m - 1 {
+		for m := t.matches(tags, tag); m != 0; m &= m - 1 {
 			j := uint(bits.TrailingZeros64(m)) / 8
 			if n = b.nodes[j].Load(); n != nil && n.Key == key {
 				return n, Place[K, X]{b, j}
@@ -117,7 +137,7 @@ func (t *Table[K, X]) Insert(hash uint64, n *Node[K, X]) {
 		if free := ^tags & nodeTops; free != 0 {
 			at := bits.TrailingZeros64(free) / 8
 			b.nodes[at].Store(n) // first, as whoever sees the tag looks for it
-			b.tags.Store(tags | tagOf(hash)<<(8*at))
+			b.tags.Store(tags | t.tag(hash)<<(8*at))
 			return
 		}
 		b.pass(tags, +1)

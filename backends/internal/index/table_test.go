@@ -233,7 +233,7 @@ func TestMatches(t *testing.T) {
 				tags = tags&^(0xff<<(8*at)) | tag<<(8*at)
 			}
 		}
-		got := matches(tags, tag)
+		got := new(Table[int, int]).matches(tags, tag)
 		if got&^nodeTops != 0 {
 			t.Fatalf("matches(%#x, %#x) = %#x has bits beside the nodes' tops", tags, tag, got)
 		}
