@@ -3,6 +3,7 @@ package tier
 import (
 	"hash/maphash"
 	"reflect"
+	"slices"
 
 	"github.com/terracecache/terrace/internal/seeding"
 )
@@ -13,11 +14,17 @@ import (
 type Hasher[K comparable] struct {
 	hash    func(K) uint64
 	dynamic bool // a K can hold an interface, and that what cannot be compared
+	partial bool // a K can hold what does not equal itself, as NaN
 }
 
 // NewHasher returns a Hasher.
 func NewHasher[K comparable]() Hasher[K] {
-	h := Hasher[K]{hash: replayHash[K](), dynamic: holdsInterface(reflect.TypeFor[K]())}
+	t := reflect.TypeFor[K]()
+	h := Hasher[K]{
+		hash:    replayHash[K](),
+		dynamic: holds(t, reflect.Interface),
+		partial: holds(t, reflect.Float32, reflect.Float64, reflect.Complex64, reflect.Complex128, reflect.Interface),
+	}
 	if h.hash == nil {
 		seed := maphash.MakeSeed()
 		h.hash = func(key K) uint64 { return maphash.Comparable(seed, key) }
@@ -53,24 +60,25 @@ func (h Hasher[K]) Comparable(key K) bool { return !h.dynamic || isComparable(ke
 
 // Storable reports whether a map finds the key again: it can be compared, and is
 // equal to itself.
-func (h Hasher[K]) Storable(key K) bool {
+func (h Hasher[K]) Storable(key K) bool { return !h.partial || h.isStorable(key) }
+
+func (h Hasher[K]) isStorable(key K) bool {
 	return h.Comparable(key) && key == key // NaN is not
 }
 
-func holdsInterface(t reflect.Type) bool {
+// holds reports whether a value of the type is of one of the kinds, or has such a part.
+func holds(t reflect.Type, kinds ...reflect.Kind) bool {
 	switch t.Kind() {
-	case reflect.Interface:
-		return true
 	case reflect.Array:
-		return holdsInterface(t.Elem())
+		return holds(t.Elem(), kinds...)
 	case reflect.Struct:
 		for i := range t.NumField() {
-			if holdsInterface(t.Field(i).Type) {
+			if holds(t.Field(i).Type, kinds...) {
 				return true
 			}
 		}
 	}
-	return false
+	return slices.Contains(kinds, t.Kind())
 }
 
 // isComparable is a function of its own because its parameter escapes.

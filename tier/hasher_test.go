@@ -1,6 +1,7 @@
 package tier_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/terracecache/terrace/internal/seeding"
@@ -47,4 +48,34 @@ func TestSeededHashesAreSpread(t *testing.T) {
 			t.Errorf("bit %d is set in %d of %d hashes", bit, n, keys)
 		}
 	}
+}
+
+// TestStorable: what does not equal itself is found by no map.
+func TestStorable(t *testing.T) {
+	nan := math.NaN()
+	type pair struct {
+		name string
+		at   [2]float64
+	}
+	type either struct{ any }
+	mustBe := func(what string, got, want bool) {
+		t.Helper()
+		if got != want {
+			t.Errorf("%s: storable: %v, want %v", what, got, want)
+		}
+	}
+	mustBe("a text", tier.NewHasher[string]().Storable(""), true)
+	mustBe("a number", tier.NewHasher[int]().Storable(0), true)
+	mustBe("a float", tier.NewHasher[float64]().Storable(1), true)
+	mustBe("NaN", tier.NewHasher[float64]().Storable(nan), false)
+	mustBe("a float of 32 bits that is NaN", tier.NewHasher[float32]().Storable(float32(nan)), false)
+	mustBe("a complex number of NaN", tier.NewHasher[complex128]().Storable(complex(0, nan)), false)
+	mustBe("a struct with floats", tier.NewHasher[pair]().Storable(pair{at: [2]float64{1, 2}}), true)
+	mustBe("a struct with NaN", tier.NewHasher[pair]().Storable(pair{at: [2]float64{1, nan}}), false)
+	mustBe("an interface with a text", tier.NewHasher[any]().Storable("a"), true)
+	mustBe("an interface with NaN", tier.NewHasher[any]().Storable(nan), false)
+	mustBe("an interface with a slice", tier.NewHasher[any]().Storable([]int{1}), false)
+	mustBe("an interface in a struct, with NaN", tier.NewHasher[either]().Storable(either{nan}), false)
+	mustBe("a pointer to NaN", tier.NewHasher[*float64]().Storable(&nan), true)
+	mustBe("a channel", tier.NewHasher[chan float64]().Storable(nil), true)
 }
