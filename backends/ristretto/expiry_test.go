@@ -210,6 +210,39 @@ func TestAnEndIsLookedAtFourTimes(t *testing.T) {
 	}
 }
 
+// TestSetsWithJitterTakeTheShortWay: lives that vary, as those of a Lifetime with Jitter do,
+// are no reason to tell Ristretto of a key that it holds.
+func TestSetsWithJitterTakeTheShortWay(t *testing.T) {
+	for _, life := range []time.Duration{10 * time.Second, time.Minute, time.Hour, 24 * time.Hour} {
+		t.Run(life.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rnd := rand.New(rand.NewPCG(3, 5))
+				s := ristretto.New(ristretto.Options[int, int]{MaxCost: 1000, Cost: func(int, *tier.Entry[int]) int64 { return 1 }})
+				defer s.Close()
+				long := 0
+				for round := range 100 {
+					for key := range 100 {
+						mustLive(t, s, key, round, time.Duration((0.9+0.2*rnd.Float64())*float64(life)))
+						if round > 0 && s.Pending() > 0 {
+							long++
+						}
+						atRest(t, s)
+					}
+				}
+				if long > 0 {
+					t.Errorf("%d Sets went to Ristretto, want none", long)
+				}
+				time.Sleep(2 * life)
+				toSlotEnd()
+				atRest(t, s)
+				if u := s.Usage(); u.Entries != 0 {
+					t.Errorf("%d entries after their end, want none", u.Entries)
+				}
+			})
+		})
+	}
+}
+
 // TestDeadWhenItSettles: an entry that dies before its write has settled does not
 // wait for the end of a slot.
 func TestDeadWhenItSettles(t *testing.T) {
