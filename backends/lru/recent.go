@@ -51,7 +51,7 @@ const (
 	// firstRoom is how many nodes an index is made for at first.
 	firstRoom = 42
 	// perSpare is for how many nodes the index has a place that is free.
-	perSpare = 3
+	perSpare = 2
 	// frontShare is the part of a full shard, 1 in so many, that hits leave where it is.
 	// That costs no hits that can be told from what shards cost; a quarter instead of an
 	// eighth costs a tenth of a point, and half of it some tenths (docs/decisions.md).

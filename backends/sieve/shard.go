@@ -46,7 +46,7 @@ const (
 	// firstRoom is how many nodes a table is made for at first.
 	firstRoom = 42
 	// perSpare is for how many nodes the table has a place that is free.
-	perSpare = 3
+	perSpare = 2
 )
 
 func (s *shard[K, V]) open(capacity int, a Admission) {
