@@ -77,9 +77,6 @@ func (r *repeats[K, V]) get(key K) (repeat[V], bool) {
 
 // find returns the write of the key that the level lacks.
 func (r *repeats[K, V]) find(key K) (w repeat[V], doubted, ok bool) {
-	if r.empty() {
-		return w, false, false
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.keys[key]
@@ -137,9 +134,6 @@ func (r *repeats[K, V]) put(key K, w repeat[V], dead tier.Instant, distrust func
 // done forgets the key's write, which has been made or overtaken, and reports
 // whether there was one, and whether it was the last of all.
 func (r *repeats[K, V]) done(key K) (was, last bool) {
-	if r.empty() {
-		return false, false
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.keys[key]
@@ -298,6 +292,9 @@ func (c *Cache[K, V]) repeatLater(ctx context.Context, i int, key K, w repeat[V]
 
 // settled notes that a write has reached a level, which overtakes one that had not.
 func (c *Cache[K, V]) settled(l *level[K, V], key K) {
+	if l.repeats.empty() {
+		return
+	}
 	was, last := l.repeats.done(key)
 	if last && l == c.levels[0] {
 		c.retop()

@@ -107,11 +107,17 @@ const sameLoad = 1e6 // 1 ms
 func (c *Cache[K, V]) look(ctx context.Context, i int, key K) (e *tier.Entry[V], seen sighting) {
 	var err error
 	l := c.levels[i]
-	if w, ok := l.repeats.get(key); ok {
-		// The level could not be told of a write; the write is the truth.
-		return w.entry, sighting{}
+	if !l.repeats.empty() {
+		if w, ok := l.repeats.get(key); ok {
+			// The level could not be told of a write; the write is the truth.
+			return w.entry, sighting{}
+		}
 	}
-	e, seen.version, err = l.read(ctx, key)
+	if l.local && l.swap == nil {
+		e, err = l.store.Get(ctx, key)
+	} else {
+		e, seen.version, err = l.read(ctx, key)
+	}
 	switch {
 	case err == nil:
 		seen.known, seen.holds = true, e != nil
@@ -132,7 +138,7 @@ func (c *Cache[K, V]) look(ctx context.Context, i int, key K) (e *tier.Entry[V],
 
 // read reads the level within its time limit.
 func (l *level[K, V]) read(ctx context.Context, key K) (e *tier.Entry[V], version tier.Version, err error) {
-	if l.local { // without a closure, as most calls are
+	if l.local {
 		return l.get(ctx, key)
 	}
 	err = l.boundedCall(ctx, l.forgets, func(ctx context.Context) (err error) {
