@@ -6,3 +6,11 @@ func CooldownsOf[K comparable, V any](c *Cache[K, V]) int {
 	defer c.cooldowns.mu.Unlock()
 	return len(c.cooldowns.keys)
 }
+
+// ClearsUp reports whether the tiers in memory are suspect and about to be cleared, with what
+// is stored there meanwhile.
+func ClearsUp[K comparable, V any](c *Cache[K, V]) bool {
+	c.above.mu.Lock()
+	defer c.above.mu.Unlock()
+	return c.above.clearing
+}

@@ -47,6 +47,13 @@ func newTrackedMember(t *testing.T, addr string, load coordinator.Loader[string,
 func (m *member) awaitTracking(t *testing.T, connected bool) {
 	t.Helper()
 	awaitReal(t, 15*time.Second, fmt.Sprintf("connected %v", connected), func() bool { return m.Stats().Tracking.Connected == connected })
+	m.awaitClear(t)
+}
+
+// awaitClear waits until nothing is cleared any more of what the tiers in memory hold.
+func (m *member) awaitClear(t *testing.T) {
+	t.Helper()
+	awaitReal(t, 5*time.Second, "the tiers in memory are clear", func() bool { return !coordinator.ClearsUp(m.Cache) })
 }
 
 // quietTracking waits until the cache has been told of all that was written by now.
@@ -104,6 +111,7 @@ func TestTrackingOfForeignWrites(t *testing.T) {
 	} {
 		for _, origin := range []string{"a Set", "a load", "a fill"} {
 			key := fmt.Sprintf("%s after %s", name, origin)
+			m.awaitClear(t) // after FLUSHDB
 			switch origin {
 			case "a Set":
 				m.write(t, key, 1)
@@ -117,7 +125,7 @@ func TestTrackingOfForeignWrites(t *testing.T) {
 			}
 			m.quietTracking(t)
 			if got := m.peekTier(key); got != "l1" {
-				t.Fatalf("%s: it is in %q before", key, got)
+				t.Fatalf("%s: it is in %q before; %+v", key, got, m.Stats().Tracking)
 			}
 			if err := write(trackedPrefix + key); err != nil {
 				t.Fatalf("%s: %v", key, err)
