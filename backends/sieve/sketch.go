@@ -32,11 +32,20 @@ func (s *sketch) isFor(keys int) bool { return s != nil && s.limit == samplePerK
 
 // learn raises the counters of a key to what is known of it, which makes no request.
 func (s *sketch) learn(hash, count uint64) {
-	p := s.locate(hash)
-	for least := p.least(); least < count; least++ {
-		p.raise(least)
+	for p := s.locate(hash); p.raise(count)+1 < count; {
 	}
 }
+
+// add counts one request.
+func (s *sketch) add(hash uint64) {
+	s.locate(hash).raise(counterMax)
+	if s.counts++; s.counts >= s.limit {
+		s.halve()
+	}
+}
+
+// estimate returns how often the key was counted, at most 15.
+func (s *sketch) estimate(hash uint64) uint64 { return s.locate(hash).raise(0) }
 
 // spot says where the counters of a key are: four in one line, one in each pair of
 // its words.
@@ -52,46 +61,24 @@ func (s *sketch) locate(hash uint64) spot {
 	return spot{&s.lines[(h>>32)*uint64(len(s.lines))>>32], h * 0xD6E8FEB86659FD93 >> 32}
 }
 
-// word and shift say where the counter of a pair is.
-func (p spot) word(pair uint64) *uint64 { return &p.line[(2*pair+p.at>>(8*pair+4)&1)&7] }
-
-func (p spot) shift(pair uint64) uint64 { return p.at >> (8 * pair) & 15 * 4 }
-
-// The next two are written out for all pairs, as a loop costs three times as much.
-
-func (p spot) least() uint64 {
-	return min(
-		*p.word(0)>>p.shift(0)&counterMax, *p.word(1)>>p.shift(1)&counterMax,
-		*p.word(2)>>p.shift(2)&counterMax, *p.word(3)>>p.shift(3)&counterMax,
-	)
+// raise returns the least of the counters and, if that is below most, adds one to those that
+// are at it. It is written out for the four, and asks of none whether it is the least by a
+// branch: nobody could foretell it.
+func (p spot) raise(most uint64) (least uint64) {
+	a, b, c, d := &p.line[p.at>>4&1], &p.line[2|p.at>>12&1], &p.line[4|p.at>>20&1], &p.line[6|p.at>>28&1]
+	as, bs, cs, ds := p.at<<2&60, p.at>>6&60, p.at>>14&60, p.at>>22&60
+	an, bn, cn, dn := *a>>as&counterMax, *b>>bs&counterMax, *c>>cs&counterMax, *d>>ds&counterMax
+	if least = min(an, bn, cn, dn); least < most {
+		*a += isZero(an^least) << as
+		*b += isZero(bn^least) << bs
+		*c += isZero(cn^least) << cs
+		*d += isZero(dn^least) << ds
+	}
+	return least
 }
 
-// raise adds one to those counters that are at the least.
-func (p spot) raise(least uint64) {
-	raise := func(word *uint64, shift uint64) {
-		if *word>>shift&counterMax == least {
-			*word += 1 << shift
-		}
-	}
-	raise(p.word(0), p.shift(0))
-	raise(p.word(1), p.shift(1))
-	raise(p.word(2), p.shift(2))
-	raise(p.word(3), p.shift(3))
-}
-
-// add counts one request.
-func (s *sketch) add(hash uint64) {
-	p := s.locate(hash)
-	if least := p.least(); least < counterMax {
-		p.raise(least)
-	}
-	if s.counts++; s.counts >= s.limit {
-		s.halve()
-	}
-}
-
-// estimate returns how often the key was counted, at most 15.
-func (s *sketch) estimate(hash uint64) uint64 { return s.locate(hash).least() }
+// isZero returns 1 for zero, and 0 for what is less than half of the greatest number.
+func isZero(n uint64) uint64 { return (n - 1) >> 63 }
 
 func (s *sketch) halve() {
 	for i := range s.lines {
