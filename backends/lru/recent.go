@@ -98,7 +98,7 @@ func (s *recent[K, V]) get(hash uint64, key K) (entry *tier.Entry[V], open bool)
 	if t == nil {
 		return nil, false
 	}
-	n, _ := t.Find(hash, key)
+	n := t.Find(hash, key)
 	if n == nil {
 		return nil, true
 	}
@@ -121,7 +121,7 @@ func (s *recent[K, V]) moveUp(hash uint64, n *index.Node[K, record[V]]) {
 	}
 	defer s.mu.Unlock()
 	if t := s.index.Load(); t != nil {
-		if held, _ := t.Find(hash, n.Key); held == n { // else it has gone meanwhile
+		if t.Find(hash, n.Key) == n { // else it has gone meanwhile
 			s.touch(n)
 		}
 	}
@@ -150,7 +150,7 @@ func (s *recent[K, V]) set(hash uint64, key K, entry *tier.Entry[V]) (open bool)
 	if t == nil {
 		return false
 	}
-	if n, _ := t.Find(hash, key); n != nil {
+	if n := t.Find(hash, key); n != nil {
 		n.Item.entry.Store(entry)
 		s.touch(n)
 		return true
@@ -188,9 +188,7 @@ func (s *recent[K, V]) spare(most int) {
 func (s *recent[K, V]) evict(t *index.Table[K, record[V]]) {
 	s.spare(sparedByEviction)
 	n := s.order.Oldest
-	hash := s.hashOf(n)
-	_, at := t.Find(hash, n.Key)
-	t.Remove(hash, at)
+	t.Remove(s.hashOf(n), n)
 	s.order.Remove(n)
 	s.evicted++
 }
@@ -202,8 +200,8 @@ func (s *recent[K, V]) remove(hash uint64, key K) (open bool) {
 	if t == nil {
 		return false
 	}
-	if n, at := t.Find(hash, key); n != nil {
-		t.Remove(hash, at)
+	if n := t.Find(hash, key); n != nil {
+		t.Remove(hash, n)
 		s.order.Remove(n)
 		s.setSlack()
 	}

@@ -46,7 +46,7 @@ func (s *recent[K, V]) check() error {
 	}
 	last := s.moves.Load()
 	for n := s.order.Newest; n != nil; n = n.Older() {
-		if found, _ := t.Find(s.hashOf(n), n.Key); found != n {
+		if found := t.Find(s.hashOf(n), n.Key); found != n {
 			return fmt.Errorf("%v is in the order, but the index gives %p, not %p", n.Key, found, n)
 		}
 		moved := n.Item.movedAt.Load()
@@ -168,7 +168,7 @@ func TestMarksAreRedeemedWhileItFillsUp(t *testing.T) {
 	}
 	left := 0
 	for key := marked; key < capacity; key++ {
-		if n, _ := s.index.Load().Find(hash(key), key); n != nil {
+		if n := s.index.Load().Find(hash(key), key); n != nil {
 			left++
 		}
 	}
@@ -235,7 +235,7 @@ func TestHitOfANodeThatHasGone(t *testing.T) {
 		for key := range capacity {
 			s.set(hash(key), key, intEntry(key))
 		}
-		n, _ := s.index.Load().Find(hash(0), 0)
+		n := s.index.Load().Find(hash(0), 0)
 		gone(s)
 		for range 2 {
 			s.moveUp(hash(0), n)

@@ -35,7 +35,7 @@ func (s *shard[K, V]) check() error {
 			if n.Item.window != (q == &s.window) {
 				return fmt.Errorf("node %v is in the wrong queue: window %v", n.Key, n.Item.window)
 			}
-			if got, _ := t.Find(n.Item.hash, n.Key); got != n {
+			if got := t.Find(n.Item.hash, n.Key); got != n {
 				return fmt.Errorf("node %v is in a queue, but the table gives %p, not %p", n.Key, got, n)
 			}
 			handFound = handFound || n == s.hand && q == &s.main

@@ -85,7 +85,7 @@ func TestNoFalseMiss(t *testing.T) {
 				for n := i; !stop.Load(); n++ {
 					key := n % pinned
 					if !r.Read(key, func() *memtest.Version {
-						n, _ := s.table.Load().Find(hash(key), key)
+						n := s.table.Load().Find(hash(key), key)
 						if n == nil {
 							t.Errorf("key %d is not found, though it was only ever updated", key)
 							return &memtest.Version{Key: -1}
@@ -127,7 +127,7 @@ func TestNodeGoesUnderAReader(t *testing.T) {
 		reading.Go(func() {
 			for !stop.Load() {
 				if !r.Read(i, func() *memtest.Version {
-					n, _ := s.table.Load().Find(hash, i)
+					n := s.table.Load().Find(hash, i)
 					if n == nil {
 						return nil
 					}

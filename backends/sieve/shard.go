@@ -70,7 +70,7 @@ func (s *shard[K, V]) set(key K, hash uint64, entry *tier.Entry[V]) (open bool) 
 	if t == nil {
 		return false
 	}
-	old, _ := t.Find(hash, key)
+	old := t.Find(hash, key)
 	switch {
 	case old == nil:
 		return s.put(newHolder(key, hash, entry), entry)
@@ -92,7 +92,7 @@ func (s *shard[K, V]) put(n *index.Node[K, record], entry *tier.Entry[V]) (open 
 	if t == nil {
 		return false
 	}
-	if old, at := t.Find(n.Item.hash, n.Key); old != nil {
+	if old := t.Find(n.Item.hash, n.Key); old != nil {
 		if old.Item.points {
 			renew(old, entry)
 			return true
@@ -103,7 +103,7 @@ func (s *shard[K, V]) put(n *index.Node[K, record], entry *tier.Entry[V]) (open 
 		if s.hand == old {
 			s.hand = n
 		}
-		t.Replace(at, n)
+		t.Replace(n.Item.hash, old, n)
 		return true
 	}
 	if s.filtered && s.len() >= s.capacity/2 && !s.sketch.isFor(s.capacity) {
@@ -252,8 +252,7 @@ func (s *shard[K, V]) evict(t *index.Table[K, record], n *index.Node[K, record])
 
 // drop takes a node out of the table and its queue, and the hand on to the next.
 func (s *shard[K, V]) drop(t *index.Table[K, record], n *index.Node[K, record]) {
-	_, at := t.Find(n.Item.hash, n.Key)
-	t.Remove(n.Item.hash, at)
+	t.Remove(n.Item.hash, n)
 	if s.hand == n {
 		s.hand = n.Newer()
 	}
@@ -274,7 +273,7 @@ func (s *shard[K, V]) remove(hash uint64, key K) (open bool) {
 	if t == nil {
 		return false
 	}
-	if n, _ := t.Find(hash, key); n != nil {
+	if n := t.Find(hash, key); n != nil {
 		s.drop(t, n)
 	}
 	return true

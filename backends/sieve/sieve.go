@@ -159,7 +159,7 @@ func (s *Store[K, V]) Get(_ context.Context, key K) (*tier.Entry[V], error) {
 	if t == nil {
 		return nil, s.closed()
 	}
-	n, _ := t.Find(hash, key)
+	n := t.Find(hash, key)
 	if n == nil {
 		return nil, nil
 	}

@@ -28,7 +28,10 @@ func (t *Table[K, X]) Check(hash func(*Node[K, X]) uint64) (held int, err error)
 				return 0, fmt.Errorf("key %v is there twice", n.Key)
 			}
 			seen[n.Key] = true
-			if got, place := t.Find(hash(n), n.Key); got != n || place != (Place[K, X]{b, uint(at)}) {
+			if got := t.Find(hash(n), n.Key); got != n {
+				return 0, fmt.Errorf("node %v is in bucket %d at %d, but not found", n.Key, i, at)
+			}
+			if in, place := t.place(hash(n), n); in != b || place != uint(at) {
 				return 0, fmt.Errorf("node %v is in bucket %d at %d, but not found there", n.Key, i, at)
 			}
 			for j, looked := t.home(hash(n)), 0; j != uint64(i); looked++ {

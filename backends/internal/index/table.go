@@ -27,12 +27,6 @@ type Table[K comparable, X any] struct {
 // Room returns how many nodes the table is meant to hold.
 func (t *Table[K, X]) Room() int { return t.room }
 
-// Place is where a table has a node.
-type Place[K comparable, X any] struct {
-	bucket *bucket[K, X]
-	index  uint
-}
-
 type bucket[K comparable, X any] struct {
 	// tags has the tag of node i in byte i, 0 where there is none, and in byte 7 how
 	// many nodes passed over the bucket; 255 are 255 or more, for ever.
@@ -87,37 +81,34 @@ func (*Table[K, X]) matches(tags, tag uint64) uint64 {
 	return (x - everyByte) & ^x & nodeTops
 }
 
-// Find returns the key's node and its place, or nil. Anybody may call it at any time; a
-// place is good until the next change.
-func (t *Table[K, X]) Find(hash uint64, key K) (n *Node[K, X], at Place[K, X]) {
+// Find returns the key's node, or nil. Anybody may call it at any time.
+func (t *Table[K, X]) Find(hash uint64, key K) *Node[K, X] {
 	// Most of what is found is the first that has the tag, at home. Who looks there first
 	// keeps little more than the arguments across the comparison.
 	home := t.home(hash)
 	b := &t.buckets[home]
 	tags := b.tags.Load()
 	if m := t.matches(tags, t.tag(hash)); m != 0 {
-		j := uint(bits.TrailingZeros64(m)) / 8
-		if n = b.nodes[j].Load(); n != nil && n.Key == key {
-			return n, Place[K, X]{b, j}
+		if n := b.nodes[uint(bits.TrailingZeros64(m))/8].Load(); n != nil && n.Key == key {
+			return n
 		}
 		return t.search(hash, key, home, 0)
 	}
 	if tags>>passedBit == 0 {
-		return nil, Place[K, X]{}
+		return nil
 	}
 	return t.search(hash, key, t.after(home, 0, hash), 1)
 }
 
 // search is Find from bucket i on, after it has looked into so many.
-func (t *Table[K, X]) search(hash uint64, key K, i uint64, looked int) (n *Node[K, X], at Place[K, X]) {
+func (t *Table[K, X]) search(hash uint64, key K, i uint64, looked int) *Node[K, X] {
 	tag := t.tag(hash)
 	for ; looked <= len(t.buckets); looked++ {
 		b := &t.buckets[i]
 		tags := b.tags.Load()
 		for m := t.matches(tags, tag); m != 0; m &= m - 1 {
-			j := uint(bits.TrailingZeros64(m)) / 8
-			if n = b.nodes[j].Load(); n != nil && n.Key == key {
-				return n, Place[K, X]{b, j}
+			if n := b.nodes[uint(bits.TrailingZeros64(m))/8].Load(); n != nil && n.Key == key {
+				return n
 			}
 		}
 		if tags>>passedBit == 0 {
@@ -125,7 +116,7 @@ func (t *Table[K, X]) search(hash uint64, key K, i uint64, looked int) (n *Node[
 		}
 		i = t.after(i, looked, hash)
 	}
-	return nil, Place[K, X]{}
+	return nil
 }
 
 // Insert adds a node whose key is not in the table, which must have a place left.
@@ -145,19 +136,39 @@ func (t *Table[K, X]) Insert(hash uint64, n *Node[K, X]) {
 	}
 }
 
-// Replace puts a node in the place of one with the same key.
-func (t *Table[K, X]) Replace(at Place[K, X], n *Node[K, X]) { at.bucket.nodes[at.index].Store(n) }
+// Replace puts a node in the place of another of the same key, which must be there.
+func (t *Table[K, X]) Replace(hash uint64, old, n *Node[K, X]) {
+	b, at := t.place(hash, old)
+	b.nodes[at].Store(n)
+}
 
-// Remove takes out the node at the place where it was just found by the hash, and tells
-// the buckets that it passed over.
-func (t *Table[K, X]) Remove(hash uint64, at Place[K, X]) {
-	at.bucket.tags.Store(at.bucket.tags.Load() &^ (0xff << (8 * at.index)))
-	at.bucket.nodes[at.index].Store(nil)
+// Remove takes out the node, which must be there, and tells the buckets that it passed over.
+func (t *Table[K, X]) Remove(hash uint64, n *Node[K, X]) {
+	b, at := t.place(hash, n)
+	b.tags.Store(b.tags.Load() &^ (0xff << (8 * at)))
+	b.nodes[at].Store(nil)
 	i := t.home(hash)
-	for looked := 0; &t.buckets[i] != at.bucket; looked++ {
+	for looked := 0; &t.buckets[i] != b; looked++ {
 		t.buckets[i].pass(t.buckets[i].tags.Load(), -1)
 		i = t.after(i, looked, hash)
 	}
+}
+
+// place returns where the node is, which must be somewhere.
+func (t *Table[K, X]) place(hash uint64, n *Node[K, X]) (b *bucket[K, X], at uint) {
+	tag := t.tag(hash)
+	i := t.home(hash)
+	for looked := range len(t.buckets) + 1 {
+		b = &t.buckets[i]
+		for m := t.matches(b.tags.Load(), tag); m != 0; m &= m - 1 {
+			at = uint(bits.TrailingZeros64(m)) / 8
+			if b.nodes[at].Load() == n {
+				return b, at
+			}
+		}
+		i = t.after(i, looked, hash)
+	}
+	return nil, 0
 }
 
 // pass counts a node that goes to a later bucket, or has left it.

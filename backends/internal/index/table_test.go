@@ -53,7 +53,7 @@ func mustHold(t *testing.T, tab *Table[int, uint64], held map[int]*Node[int, uin
 		t.Fatalf("holds %d nodes, want %d", n, len(held))
 	}
 	for key, want := range held {
-		if got, _ := tab.Find(want.Item, key); got != want {
+		if got := tab.Find(want.Item, key); got != want {
 			t.Fatalf("key %d: got node %p, want %p", key, got, want)
 		}
 	}
@@ -81,7 +81,7 @@ func TestTableHoldsWhatItWasGiven(t *testing.T) {
 				for step := range 2000 {
 					key := rnd.IntN(2 * room)
 					hash := h.hash(tab, key)
-					n, at := tab.Find(hash, key)
+					n := tab.Find(hash, key)
 					if n != held[key] {
 						t.Fatalf("room %d, step %d, key %d: got node %p, want %p", room, step, key, n, held[key])
 					}
@@ -93,9 +93,9 @@ func TestTableHoldsWhatItWasGiven(t *testing.T) {
 						tab.Insert(held[key].Item, held[key])
 					case n != nil && rnd.IntN(3) == 0: // as an update does
 						held[key] = &Node[int, uint64]{Key: key, Item: hash}
-						tab.Replace(at, held[key])
+						tab.Replace(hash, n, held[key])
 					case n != nil && !adds:
-						tab.Remove(n.Item, at)
+						tab.Remove(n.Item, n)
 						delete(held, key)
 					}
 					if step%each == 0 {
@@ -103,11 +103,11 @@ func TestTableHoldsWhatItWasGiven(t *testing.T) {
 					}
 				}
 				for key, n := range held {
-					got, at := tab.Find(n.Item, key)
+					got := tab.Find(n.Item, key)
 					if got == nil {
 						t.Fatalf("room %d: key %d is lost", room, key)
 					}
-					tab.Remove(got.Item, at)
+					tab.Remove(got.Item, got)
 					delete(held, key)
 				}
 				mustBeEmpty(t, tab)
@@ -159,11 +159,11 @@ func TestPassedOverByMoreThanCanBeCounted(t *testing.T) {
 			if key%keep == 0 {
 				continue
 			}
-			got, at := tab.Find(n.Item, key)
+			got := tab.Find(n.Item, key)
 			if got != n {
 				t.Fatalf("key %d: got node %p, want %p", key, got, n)
 			}
-			tab.Remove(n.Item, at)
+			tab.Remove(n.Item, n)
 			delete(held, key)
 		}
 	}
@@ -184,8 +184,8 @@ func TestPassedOverByMoreThanCanBeCounted(t *testing.T) {
 	mustHold(t, tab, held)
 	remove(1 << 30)
 	delete(held, 0)
-	n, at := tab.Find(at3(0), 0)
-	tab.Remove(n.Item, at)
+	n := tab.Find(at3(0), 0)
+	tab.Remove(n.Item, n)
 	mustBeEmpty(t, tab)
 
 	add(0, room)
@@ -214,7 +214,7 @@ func TestPassedOverByMoreThanCanBeCounted(t *testing.T) {
 	}
 	mustHold(t, tab, held)
 	for home := range tab.buckets {
-		if n, _ := tab.Find(hashAt(tab, home, 1), -1); n != nil {
+		if n := tab.Find(hashAt(tab, home, 1), -1); n != nil {
 			t.Fatalf("found key %d for one that is not there", n.Key)
 		}
 	}
