@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/terracecache/terrace/backends/internal/memtest"
+	"github.com/terracecache/terrace/tier"
 )
 
 func TestReadersUnderChurn(t *testing.T) {
@@ -151,4 +152,33 @@ func TestNodeGoesUnderAReader(t *testing.T) {
 	writing.Wait()
 	stop.Store(true)
 	reading.Wait()
+}
+
+// TestSetsOfNewKeysAtOnce: who has found nothing of a key puts in no second node when
+// another has put one in since, nor when the table has become another.
+func TestSetsOfNewKeysAtOnce(t *testing.T) {
+	const rounds, writers, keys = 1000, 4, 100
+	for round := range rounds {
+		s := NewWith[int, int](Options{Capacity: 2 * keys, Shards: 1})
+		var ready, done sync.WaitGroup
+		ready.Add(writers)
+		for w := range writers {
+			done.Go(func() {
+				ready.Done()
+				ready.Wait()
+				for i := range keys {
+					if err := s.Set(ctx, i, endless(w), tier.Forever); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		done.Wait()
+		if err := s.check(); err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		if got := s.Usage().Entries; got != keys {
+			t.Fatalf("round %d: %d entries of %d keys", round, got, keys)
+		}
+	}
 }

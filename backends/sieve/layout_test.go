@@ -14,7 +14,7 @@ func TestWritersStayOffTheLineOfReaders(t *testing.T) {
 	if got := unsafe.Offsetof(s.mu) - end; got < line {
 		t.Errorf("%d bytes are between a shard's table and its lock, want a line of %d", got, line)
 	}
-	last := unsafe.Offsetof(s.evicted) + unsafe.Sizeof(s.evicted)
+	last := unsafe.Offsetof(s.inserts) + unsafe.Sizeof(s.inserts)
 	if got := unsafe.Sizeof(s) - last; got < line {
 		t.Errorf("%d bytes are between a shard's last field and the next one's table, want a line of %d", got, line)
 	}

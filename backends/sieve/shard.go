@@ -34,6 +34,7 @@ type shard[K comparable, V any] struct {
 	sketch       *sketch                // nil where none is needed yet, or ever
 	filtered     bool
 	evicted      int64
+	inserts      atomic.Uint64 // how many nodes were put into the table, each counted after that; read without mu
 
 	_ [64]byte // keeps the next shard's table off this one's lock
 }
@@ -66,6 +67,7 @@ func (s *shard[K, V]) len() int { return s.window.Len + s.main.Len }
 
 // set keeps the entry under the key.
 func (s *shard[K, V]) set(key K, hash uint64, entry *tier.Entry[V]) (open bool) {
+	inserts := s.inserts.Load() // before the table, which may be another when one more is counted
 	t := s.table.Load()
 	if t == nil {
 		return false
@@ -73,9 +75,9 @@ func (s *shard[K, V]) set(key K, hash uint64, entry *tier.Entry[V]) (open bool) 
 	old := t.Find(hash, key)
 	switch {
 	case old == nil:
-		return s.put(newHolder(key, hash, entry), entry)
+		return s.put(newHolder(key, hash, entry), entry, old, inserts)
 	case !old.Item.points:
-		return s.put(newPointer(key, hash, entry), entry)
+		return s.put(newPointer(key, hash, entry), entry, old, inserts)
 	default:
 		// If the node goes at this moment, the entry goes too, as it could at the next.
 		renew(old, entry)
@@ -84,15 +86,18 @@ func (s *shard[K, V]) set(key K, hash uint64, entry *tier.Entry[V]) (open bool) 
 }
 
 // put puts in the node, which has the entry, or the entry where another has put in a node
-// that can take it.
-func (s *shard[K, V]) put(n *index.Node[K, record], entry *tier.Entry[V]) (open bool) {
+// that can take it. It is told what was found of the key when so many nodes had been put in.
+func (s *shard[K, V]) put(n *index.Node[K, record], entry *tier.Entry[V], old *index.Node[K, record], inserts uint64) (open bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.table.Load()
 	if t == nil {
 		return false
 	}
-	if old := t.Find(n.Item.hash, n.Key); old != nil {
+	if old != nil || s.inserts.Load() != inserts { // else there is still none
+		old = t.Find(n.Item.hash, n.Key)
+	}
+	if old != nil {
 		if old.Item.points {
 			renew(old, entry)
 			return true
@@ -118,6 +123,7 @@ func (s *shard[K, V]) put(n *index.Node[K, record], entry *tier.Entry[V]) (open 
 		s.table.Store(t)
 	}
 	t.Insert(n.Item.hash, n)
+	s.inserts.Add(1)
 	if s.windowRoom == 0 {
 		s.main.Push(n)
 		return true
