@@ -85,11 +85,12 @@ func (c *Cache[K, V]) distrust(i int, before tier.Instant) {
 // trusts reports whether an entry is from after what the level is not trusted for.
 // It lifts the floor when all from before must be dead.
 func (c *Cache[K, V]) trusts(i int, e *tier.Entry[V]) bool {
+	floor := c.levels[i].floor.Load()
+	return floor == noFloor || c.isAbove(i, floor, e)
+}
+
+func (c *Cache[K, V]) isAbove(i int, floor int64, e *tier.Entry[V]) bool {
 	l := c.levels[i]
-	floor := l.floor.Load()
-	if floor == noFloor {
-		return true
-	}
 	if tier.Now() > tier.Instant(l.floorEnd.Load()) && l.floor.CompareAndSwap(floor, noFloor) && i == 0 {
 		c.retop()
 	}
