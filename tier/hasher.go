@@ -1,7 +1,6 @@
 package tier
 
 import (
-	"hash/maphash"
 	"reflect"
 	"slices"
 
@@ -26,8 +25,7 @@ func NewHasher[K comparable]() Hasher[K] {
 		partial: holds(t, reflect.Float32, reflect.Float64, reflect.Complex64, reflect.Complex128, reflect.Interface),
 	}
 	if h.hash == nil {
-		seed := maphash.MakeSeed()
-		h.hash = func(key K) uint64 { return maphash.Comparable(seed, key) }
+		h.hash = hashOf[K]()
 	}
 	return h
 }

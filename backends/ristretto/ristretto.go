@@ -49,7 +49,7 @@ type Options[K comparable, V any] struct {
 	NumCounters int64
 
 	// Hash returns a key's hash. Keys with one hash take turns in one place, so a
-	// bad one costs hits, nothing else. Nil: the runtime's hash of the key.
+	// bad one costs hits, nothing else. Nil: that of a [tier.Hasher].
 	Hash func(K) uint64
 }
 
