@@ -292,9 +292,12 @@ func (c *Cache[K, V]) repeatLater(ctx context.Context, i int, key K, w repeat[V]
 
 // settled notes that a write has reached a level, which overtakes one that had not.
 func (c *Cache[K, V]) settled(l *level[K, V], key K) {
-	if l.repeats.empty() {
-		return
+	if !l.repeats.empty() {
+		c.overtook(l, key)
 	}
+}
+
+func (c *Cache[K, V]) overtook(l *level[K, V], key K) {
 	was, last := l.repeats.done(key)
 	if last && l == c.levels[0] {
 		c.retop()
