@@ -54,8 +54,8 @@ func TestSeededHashesAreSpread(t *testing.T) {
 func TestStorable(t *testing.T) {
 	nan := math.NaN()
 	type pair struct {
-		name string
-		at   [2]float64
+		_  string
+		at [2]float64
 	}
 	type either struct{ any }
 	mustBe := func(what string, got, want bool) {

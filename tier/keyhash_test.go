@@ -34,7 +34,7 @@ func TestHashesAreSpread(t *testing.T) {
 		"of 33 bytes":             texts("%033d"),
 		"of 100 bytes":            texts("%0100d"),
 		"of all lengths":          texts("key%d"),
-		"numbers":                 func() func(i int) uint64 { h := tier.NewHasher[int](); return func(i int) uint64 { return h.Hash(i) } },
+		"numbers":                 func() func(i int) uint64 { return tier.NewHasher[int]().Hash },
 		"numbers in steps of 4,096": func() func(i int) uint64 {
 			h := tier.NewHasher[int64]()
 			return func(i int) uint64 { return h.Hash(int64(i) << 12) }
