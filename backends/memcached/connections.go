@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"github.com/terracecache/terrace/tier"
 )
@@ -17,20 +18,30 @@ type connections struct {
 	life context.Context // ends when they are closed
 	end  context.CancelFunc
 
+	servers map[string]*watched // by address; nil where there is one alone
+
 	mu   sync.Mutex
 	live map[*connection]struct{}
 }
 
 type connection struct {
 	net.Conn
-	all *connections
+	all      *connections
+	server   *watched // nil where there is one alone
+	answered atomic.Bool
 }
 
-func newConnections(dial func(ctx context.Context, network, address string) (net.Conn, error)) *connections {
+func newConnections(dial func(ctx context.Context, network, address string) (net.Conn, error), servers []string) *connections {
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
 	}
 	c := &connections{dial: dial, live: make(map[*connection]struct{})}
+	if len(servers) > 1 {
+		c.servers = make(map[string]*watched, len(servers))
+		for _, server := range servers {
+			c.servers[server] = new(watched)
+		}
+	}
 	c.life, c.end = context.WithCancel(context.Background())
 	return c
 }
@@ -40,7 +51,8 @@ func (c *connections) DialContext(ctx context.Context, network, address string) 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(c.life, cancel)()
-	raw, err := c.dial(ctx, network, address)
+	server := c.servers[address]
+	raw, err := c.dialWatched(ctx, network, address, server)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +62,7 @@ func (c *connections) DialContext(ctx context.Context, network, address string) 
 		_ = raw.Close()
 		return nil, tier.ErrClosed
 	}
-	conn := &connection{Conn: raw, all: c}
+	conn := &connection{Conn: raw, all: c, server: server}
 	c.live[conn] = struct{}{}
 	return conn, nil
 }

@@ -49,7 +49,7 @@ func Open(o Options) (*Store, error) {
 	c := memcache.NewFromSelector(servers)
 	c.Timeout = o.Timeout
 	c.MaxIdleConns = o.MaxConnections
-	conns := newConnections(o.DialContext)
+	conns := newConnections(o.DialContext, o.Servers)
 	c.DialContext = conns.DialContext
 	s := &Store{client: c, servers: servers, conns: conns, options: o, gate: gate.New(o.MaxConnections)}
 	s.gatherReads()
