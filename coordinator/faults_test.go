@@ -462,3 +462,44 @@ func TestGoexitInALookLeavesThePlace(t *testing.T) {
 		wantGet(t, c, "another", 1)
 	})
 }
+
+// resting is the error of a part of a store that is not asked for a while.
+type resting struct{ error }
+
+func (resting) FailureKind() string       { return "resting" }
+func (resting) Outage() bool              { return false }
+func (resting) RetryAfter() time.Duration { return time.Second }
+
+// C91: a part of a tier that rests is told of its writes soon after it is back, however long
+// it was away, and of however many the others are told meanwhile.
+func TestRepeatsToWhatRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := storetest.NewMapBytes()
+		fb := storetest.NewFaultyBytes(m.Another())
+		fb.SetRemote()
+		a := newCache(t, coordinator.Options[string, string]{Tiers: []tier.Tier[string, string]{shared[string]("l3", fb)}, Lifetime: policy.Lifetime{TTL: time.Hour}})
+		b := newCache(t, coordinator.Options[string, string]{Tiers: []tier.Tier[string, string]{shared[string]("l3", m)}, Lifetime: policy.Lifetime{TTL: time.Hour}})
+		const keys = 100
+		for i := range keys {
+			if err := b.Set(ctx, fmt.Sprint(i), "v"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fb.Inject(storetest.Fail(resting{errDown}))
+		for i := range keys {
+			_ = a.Delete(ctx, fmt.Sprint(i))
+		}
+		time.Sleep(5 * time.Minute)
+		if got := a.Stats().Tiers[0].Breaker; got != "closed" {
+			t.Errorf("the tier's breaker is %s, want closed: only a part of it rests", got)
+		}
+		fb.Heal()
+		time.Sleep(1100 * time.Millisecond)
+		synctest.Wait()
+		for i := range keys {
+			if v, err := b.Get(ctx, fmt.Sprint(i)); err == nil {
+				t.Errorf("key %d: %q, which a has deleted", i, v)
+			}
+		}
+	})
+}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/terracecache/terrace/policy"
 	"github.com/terracecache/terrace/tier"
 )
 
@@ -322,12 +323,13 @@ func (c *Cache[K, V]) catchUp(i int) {
 		}
 		c.life.end()
 	}()
-	failures := 1
+	failures, rest := 1, policy.Forever
 	for {
-		c.pause(l, c.backoff.Wait(failures, draw()))
+		c.pause(l, min(c.backoff.Wait(failures, draw()), rest))
 		closing := l.repeats.isClosing()
 		l.repeats.nextRound()
-		progress, empty := c.catchUpRound(l)
+		var progress, empty bool
+		progress, empty, rest = c.catchUpRound(l)
 		if empty {
 			done = true
 			if i == 0 {
@@ -354,26 +356,32 @@ const (
 	enoughFailuresAlive = 32
 )
 
-// catchUpRound tries each write once. It reports whether any was made, and whether
-// none are left.
-func (c *Cache[K, V]) catchUpRound(l *level[K, V]) (progress, empty bool) {
+// catchUpRound tries each write once. It reports whether any was made, whether none are
+// left, and how long to wait at most, as a part of the level may be back before all of it is.
+func (c *Cache[K, V]) catchUpRound(l *level[K, V]) (progress, empty bool, rest time.Duration) {
+	rest = policy.Forever
 	for failed, enough := 0, enoughFailures; failed < enough; {
 		key, ok, empty := l.repeats.due(tier.Now())
 		if !ok {
-			return progress, empty
+			return progress, empty, rest
 		}
 		err := c.tryRepeat(l, key)
 		if errors.Is(err, ErrSkipped) {
-			return progress, false
+			return progress, false, rest
 		}
-		if err != nil {
-			c.levelFailed(l, "catch up", err)
-			failed++
-		} else {
+		var resting tier.Resting
+		switch {
+		case err == nil:
 			progress, failed, enough = true, 0, enoughFailuresAlive
+			continue
+		case errors.As(err, &resting): // which says nothing of the next key, and costs nothing
+			rest = min(rest, max(resting.RetryAfter(), c.backoff.Wait(1, draw())))
+		default:
+			failed++
 		}
+		c.levelFailed(l, "catch up", err)
 	}
-	return progress, false
+	return progress, false, rest
 }
 
 // nudge ends the waiting between two tries: the level answers again. It does not

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"time"
 )
 
 // Failure is an error of a store that knows what kind it is, such as a server's reply.
@@ -18,6 +19,14 @@ type Failure interface {
 	// Outage reports whether the store cannot serve anything now, as opposed to having
 	// refused this one call.
 	Outage() bool
+}
+
+// Resting is a [Failure] of a part of the store that is not asked for a while, such as one
+// server of several. A write that it has met is tried again as often as that.
+type Resting interface {
+	Failure
+	// RetryAfter returns for how long the part is not asked, about.
+	RetryAfter() time.Duration
 }
 
 // FailureKind names the kind of a store's error: "too large", "unencodable",

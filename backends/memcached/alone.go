@@ -8,14 +8,16 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/terracecache/terrace/tier"
 )
 
 // Of several servers one that does not answer is left alone, so that its keys fail at once
 // and do not hold the places of calls to the others, nor have a cache's breaker keep away from
 // all of them. Of one server alone the breaker is enough.
 
-// LeftAloneError says that a server was not asked, as it has not answered of late. It is a
-// [tier.Failure] of one server's keys: the store serves the others'.
+// LeftAloneError says that a server was not asked, as it has not answered of late. It is
+// [tier.Resting]: the store serves the keys of the others.
 type LeftAloneError struct{ Server string }
 
 func (e *LeftAloneError) Error() string {
@@ -27,6 +29,11 @@ func (e *LeftAloneError) FailureKind() string { return "server left alone" }
 
 // Outage implements [tier.Failure].
 func (e *LeftAloneError) Outage() bool { return false }
+
+// RetryAfter implements [tier.Resting].
+func (e *LeftAloneError) RetryAfter() time.Duration { return aloneFor }
+
+var _ tier.Resting = (*LeftAloneError)(nil)
 
 const (
 	// enoughFailures in a row, without an answer between them, have a server left alone.
