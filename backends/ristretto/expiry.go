@@ -63,7 +63,8 @@ func (n *notes) add(hash uint64, end, now slot) slot {
 
 // coarse returns the slot under which to note an end: the end itself while it is near,
 // and a round number before it while it is far away. It differs from now in one byte,
-// so there are at most a thousand slots at a time, and four for an entry in its life.
+// so there are at most a thousand slots at a time, and five for an entry in its life: four
+// for its end, after the one that is early.
 func coarse(end, now slot) slot {
 	if differing := bits.Len32(uint32(end ^ now)); differing > 8 {
 		end &^= 1<<((differing-1)/8*8) - 1

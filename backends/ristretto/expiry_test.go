@@ -189,9 +189,9 @@ func TestTheLastEndCounts(t *testing.T) {
 	}
 }
 
-// TestAnEndIsLookedAtFourTimes at most, the last time in its own slot, and never after
+// TestAnEndIsLookedAtFiveTimes at most, the last time in its own slot, and never after
 // it.
-func TestAnEndIsLookedAtFourTimes(t *testing.T) {
+func TestAnEndIsLookedAtFiveTimes(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(4, 3))
 	for range 100_000 {
 		now := rnd.Uint32()
@@ -199,9 +199,9 @@ func TestAnEndIsLookedAtFourTimes(t *testing.T) {
 		if end < now {
 			continue
 		}
-		at := ristretto.Coarse(end, now)
+		at := ristretto.FirstNote(end, now)
 		for looks := 1; at != end; looks++ {
-			if at < now || at > end || looks == 4 {
+			if at < now || at > end || looks == 5 {
 				t.Fatalf("from %#x to %#x: noted under %#x after %d looks", now, end, at, looks-1)
 			}
 			now = at + 1 // it is looked at when its slot is over

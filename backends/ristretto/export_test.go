@@ -24,6 +24,9 @@ func (s *Store[K, V]) Slots() int {
 	return len(s.notes.hashes)
 }
 
+// FirstNote returns the slot under which an entry is noted when it has come.
+func FirstNote(end, now uint32) uint32 { return Coarse(uint32(early(slot(end), slot(now))), now) }
+
 // Coarse returns the slot under which an end is noted.
 func Coarse(end, now uint32) uint32 { return uint32(coarse(slot(end), slot(now))) }
 
