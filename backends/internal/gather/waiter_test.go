@@ -96,6 +96,18 @@ func TestAnInterruptedReadReturnsAtOnce(t *testing.T) {
 	})
 }
 
+// crowded returns a gatherer that has met as many readers at once, and its server.
+func crowded(t *testing.T, readers int) (*server, *gather.Gatherer[string]) {
+	s := &server{took: quick}
+	g := s.gatherer()
+	var reading sync.WaitGroup
+	for i := range readers {
+		reading.Go(func() { g.Do(t.Context(), fmt.Sprint("first", i)) })
+	}
+	reading.Wait()
+	return s, g
+}
+
 // Readers of a crowd do not look out for the end of their contexts themselves, which is a
 // second thing to wait for. They are told of it soon all the same, and those who stay get
 // their answers.
@@ -109,14 +121,9 @@ func TestTheContextsOfACrowdAreVisited(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const crowd, slow, cancelled, soon = 60, 200 * time.Millisecond, 25 * time.Millisecond, time.Millisecond
-				s := &server{took: quick}
-				g := s.gatherer()
-				var readers sync.WaitGroup
-				for i := range crowd { // makes it known that it is one
-					readers.Go(func() { g.Do(t.Context(), fmt.Sprint("first", i)) })
-				}
-				readers.Wait()
+				s, g := crowded(t, crowd)
 				s.took = slow
+				var readers sync.WaitGroup
 				for i := range crowd {
 					readers.Go(func() {
 						ctx, cancel := context.WithCancel(t.Context())
@@ -255,14 +262,9 @@ func TestAContextThatIsStuckHoldsUpItsOwnReader(t *testing.T) {
 func TestVisitsGoOnAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const crowd, slow, cancelled = 60, 200 * time.Millisecond, 25 * time.Millisecond
-		s := &server{took: quick}
-		g := s.gatherer()
-		var readers sync.WaitGroup
-		for i := range crowd { // makes it known that it is one
-			readers.Go(func() { g.Do(t.Context(), fmt.Sprint("first", i)) })
-		}
-		readers.Wait()
+		s, g := crowded(t, crowd)
 		s.took = slow
+		var readers sync.WaitGroup
 		ctx, cancel := context.WithCancel(t.Context())
 		begun := time.Now()
 		for i := range crowd {
