@@ -6,34 +6,105 @@ import (
 	"time"
 )
 
-func TestASpellBeginsAfterAStallAndPasses(t *testing.T) {
+// lastsFor checks that the spell is over after d, and not before.
+func lastsFor(t *testing.T, s *spell, d time.Duration) {
+	t.Helper()
+	time.Sleep(d - 1)
+	if !s.lasts() {
+		t.Errorf("it has passed before %v", d)
+	}
+	time.Sleep(1)
+	if s.lasts() {
+		t.Errorf("it has not passed after %v", d)
+	}
+}
+
+// stall is a round trip that takes the time, and the spell while it does.
+func stall(t *testing.T, s *spell, took time.Duration) {
+	t.Helper()
+	stop := s.beginAfter(stalled)
+	defer stop()
+	time.Sleep(took)
+	synctest.Wait()
+	if !s.lasts() {
+		t.Errorf("it has not begun though a round trip takes %v", took)
+	}
+}
+
+func TestASpellBeginsWithAnErrorAndPasses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s spell
 		if s.lasts() {
 			t.Error("the zero spell lasts")
 		}
+		for range 2 {
+			s.begin()
+			lastsFor(t, &s, apartFor)
+		}
+	})
+}
+
+func TestASpellBeginsOnlyWithAStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s spell
 		stop := s.beginAfter(stalled)
 		time.Sleep(stalled - 1)
 		stop()
 		time.Sleep(time.Second)
 		if s.lasts() {
-			t.Error("it has begun though it was stopped")
+			t.Error("it has begun though the round trip was over")
+		}
+	})
+}
+
+// TestASpellIsAsLongAsTheStall has a process that was not run for a moment read as before
+// soon after, and one that meets a slow server again and again read apart from it.
+func TestASpellIsAsLongAsTheStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s spell
+		const took = 80 * time.Millisecond
+		for range 2 {
+			stall(t, &s, took)
+			lastsFor(t, &s, took)
+			time.Sleep(apartFor)
+		}
+		for length := took; length < apartFor; length *= 2 {
+			stall(t, &s, took)
+			lastsFor(t, &s, length)
 		}
 		for range 2 {
-			defer s.beginAfter(stalled)()
-			time.Sleep(stalled)
-			synctest.Wait()
-			if !s.lasts() {
-				t.Error("it has not begun")
-			}
-			time.Sleep(apartFor - time.Millisecond)
-			if !s.lasts() {
-				t.Error("it has passed too early")
-			}
-			time.Sleep(time.Millisecond)
-			if s.lasts() {
-				t.Error("it has not passed")
-			}
+			stall(t, &s, took)
+			lastsFor(t, &s, apartFor)
 		}
+		time.Sleep(apartFor)
+		stall(t, &s, 2*apartFor)
+		lastsFor(t, &s, apartFor)
+	})
+}
+
+func TestStallsThatMeetAreOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s spell
+		const took = 80 * time.Millisecond
+		first, second := s.beginAfter(stalled), s.beginAfter(stalled)
+		time.Sleep(took)
+		synctest.Wait()
+		first()
+		time.Sleep(apartFor)
+		if !s.lasts() {
+			t.Error("it has passed though a round trip is stalled")
+		}
+		second()
+		lastsFor(t, &s, apartFor)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		var s spell
+		const took = 80 * time.Millisecond
+		first, second := s.beginAfter(stalled), s.beginAfter(stalled)
+		time.Sleep(took)
+		synctest.Wait()
+		first()
+		second()
+		lastsFor(t, &s, took)
 	})
 }
