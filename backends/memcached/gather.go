@@ -117,7 +117,7 @@ func (s *Store) fetchAny(ctx context.Context, keys []string, answers []gather.An
 		s.fetch(ctx, keys, answers)
 		return
 	}
-	defer s.gatherers.apart.beginAfter(stalled)()
+	defer s.gatherers.apart.beginAfter(stalled).stop()
 	s.fetch(ctx, keys, answers)
 	for i := range answers {
 		if err := answers[i].Err; err != nil && !errors.Is(err, tier.ErrClosed) {

@@ -67,6 +67,11 @@ func (s *Store) newItem(key string, value []byte, ttl time.Duration) *memcache.I
 // false if the item is none of ours or another key's.
 func (s *Store) valueOf(item *memcache.Item, key string) ([]byte, bool) {
 	_, hashed := s.itemKey(key)
+	return unwrap(item, key, hashed)
+}
+
+// unwrap is valueOf for who knows whether the item's key is hashed.
+func unwrap(item *memcache.Item, key string, hashed bool) ([]byte, bool) {
 	if !hashed {
 		return slices.Clip(item.Value), item.Flags == flagsPlain
 	}

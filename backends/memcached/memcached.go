@@ -117,7 +117,7 @@ func (s *Store) Close() error {
 // Get implements [tier.Bytes]. An item that another program wrote is a
 // [tier.ErrUnreadable].
 func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
-	itemKey, _ := s.itemKey(key)
+	itemKey, hashed := s.itemKey(key)
 	get := s.getAlone
 	if s.gatherers != nil {
 		get = s.getGathered
@@ -126,7 +126,7 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 	if item == nil {
 		return nil, err
 	}
-	value, ours := s.valueOf(item, key)
+	value, ours := unwrap(item, key, hashed)
 	if !ours {
 		return nil, fmt.Errorf("terrace/memcached: get: %w", &tier.UnreadableError{Reason: "type"})
 	}

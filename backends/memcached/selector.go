@@ -74,6 +74,9 @@ func (s *selector) PickServer(key string) (net.Addr, error) {
 	if len(s.servers) == 0 {
 		return nil, memcache.ErrNoServers
 	}
+	if len(s.servers) == 1 {
+		return s.servers[0].addr, nil
+	}
 	k := hash(key)
 	best, top := s.servers[0], mix(k^s.servers[0].seed)
 	for _, server := range s.servers[1:] {

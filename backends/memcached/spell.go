@@ -20,7 +20,8 @@ const (
 // process that was not run for a moment stalls once, a server that is slow again and again.
 // Its zero value is over.
 type spell struct {
-	begun atomic.Bool // and may be over
+	begun   atomic.Bool // and may be over
+	watches sync.Pool   // stopped ones
 
 	mu     sync.Mutex
 	stalls int           // round trips under way that have stalled
@@ -35,32 +36,52 @@ func (s *spell) begin() {
 	s.extend(apartFor)
 }
 
-// beginAfter begins it unless the function that it returns is called before. That must be
-// called.
-func (s *spell) beginAfter(d time.Duration) (stop func()) {
-	var (
-		began        = time.Now()
-		counted, end bool
-	)
-	timer := time.AfterFunc(d, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if !end {
-			counted = true
-			s.stall()
-		}
-	})
-	return func() {
-		if timer.Stop() {
-			return
-		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if end = true; counted {
-			s.stalls--
-			s.least = max(s.least, min(time.Since(began), apartFor))
-			s.extend(s.least)
-		}
+// stallwatch begins a spell while a round trip takes too long. It is used again and again.
+type stallwatch struct {
+	of    *spell
+	began time.Time
+	timer *time.Timer
+
+	// Guarded by the spell's mutex.
+	counted bool // among its stalls
+	over    bool // the round trip is
+}
+
+// beginAfter begins it unless the watch is stopped before. That must be done once.
+func (s *spell) beginAfter(d time.Duration) *stallwatch {
+	w, ok := s.watches.Get().(*stallwatch)
+	if !ok {
+		w = &stallwatch{of: s, began: time.Now()}
+		w.timer = time.AfterFunc(d, w.ring)
+		return w
+	}
+	w.began = time.Now()
+	w.timer.Reset(d)
+	return w
+}
+
+func (w *stallwatch) ring() {
+	s := w.of
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !w.over {
+		w.counted = true
+		s.stall()
+	}
+}
+
+func (w *stallwatch) stop() {
+	if w.timer.Stop() {
+		w.of.watches.Put(w)
+		return
+	}
+	s := w.of
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.over = true; w.counted {
+		s.stalls--
+		s.least = max(s.least, min(time.Since(w.began), apartFor))
+		s.extend(s.least)
 	}
 }
 

@@ -22,8 +22,8 @@ func lastsFor(t *testing.T, s *spell, d time.Duration) {
 // stall is a round trip that takes the time, and the spell while it does.
 func stall(t *testing.T, s *spell, took time.Duration) {
 	t.Helper()
-	stop := s.beginAfter(stalled)
-	defer stop()
+	watch := s.beginAfter(stalled)
+	defer watch.stop()
 	time.Sleep(took)
 	synctest.Wait()
 	if !s.lasts() {
@@ -47,9 +47,9 @@ func TestASpellBeginsWithAnErrorAndPasses(t *testing.T) {
 func TestASpellBeginsOnlyWithAStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s spell
-		stop := s.beginAfter(stalled)
+		watch := s.beginAfter(stalled)
 		time.Sleep(stalled - 1)
-		stop()
+		watch.stop()
 		time.Sleep(time.Second)
 		if s.lasts() {
 			t.Error("it has begun though the round trip was over")
@@ -89,12 +89,12 @@ func TestStallsThatMeetAreOne(t *testing.T) {
 		first, second := s.beginAfter(stalled), s.beginAfter(stalled)
 		time.Sleep(took)
 		synctest.Wait()
-		first()
+		first.stop()
 		time.Sleep(apartFor)
 		if !s.lasts() {
 			t.Error("it has passed though a round trip is stalled")
 		}
-		second()
+		second.stop()
 		lastsFor(t, &s, apartFor)
 	})
 	synctest.Test(t, func(t *testing.T) {
@@ -103,8 +103,8 @@ func TestStallsThatMeetAreOne(t *testing.T) {
 		first, second := s.beginAfter(stalled), s.beginAfter(stalled)
 		time.Sleep(took)
 		synctest.Wait()
-		first()
-		second()
+		first.stop()
+		second.stop()
 		lastsFor(t, &s, took)
 	})
 }

@@ -73,11 +73,15 @@ func (g *Gate) Enter(ctx context.Context) error {
 		return err
 	}
 	select {
-	case g.slots <- struct{}{}:
-	case <-g.closed:
-		return tier.ErrClosed
-	case <-ctx.Done():
-		return fmt.Errorf("all %d calls at a time are under way: %w", cap(g.slots), ctx.Err())
+	case g.slots <- struct{}{}: // as mostly, and then the context's end needs no channel
+	default:
+		select {
+		case g.slots <- struct{}{}:
+		case <-g.closed:
+			return tier.ErrClosed
+		case <-ctx.Done():
+			return fmt.Errorf("all %d calls at a time are under way: %w", cap(g.slots), ctx.Err())
+		}
 	}
 	if g.Closed() {
 		g.Leave()

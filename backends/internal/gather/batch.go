@@ -4,43 +4,58 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
 // batch is the reads of one round trip. All but the answers is guarded by the
 // gatherer's mutex until the batch departs; what comes after says so.
 type batch[V any] struct {
-	begun   time.Time
-	keys    []string
-	shared  []bool // which keys several reads ask for
-	answers []Answer[V]
-	called  bool // somebody is about to take it
-	ctx     tripContext
-	cancel  context.CancelFunc
+	begun  time.Time
+	lists  lists[V]
+	called bool // somebody is about to take it
+	ctx    tripContext
+	cancel context.CancelFunc
+	intact bool // the fetch has returned, so that nobody else holds the lists
 
 	// These change under the mutex until the end.
 	waiting   int  // callers
 	deserted  bool // none is left, and the round trip is under way
 	hasLanded bool
 
-	waiters []*waiter // nil in the place of one who has left
-
 	// A lone read needs no more memory than this.
 	oneKey    [1]string
 	oneShared [1]bool
 	oneAnswer [1]Answer[V]
-	oneWaiter [1]*waiter
+	oneWaiter [1]*waiter[V]
+}
+
+// lists are what a batch has of each key and each caller. Callers take nothing of them, so
+// that they are free for another batch as soon as all have been woken.
+type lists[V any] struct {
+	keys    []string
+	shared  []bool // which keys several reads ask for
+	answers []Answer[V]
+	waiters []*waiter[V] // nil in the place of one who has left
+}
+
+// emptied returns the lists for another batch. They hold on to nothing.
+func (l lists[V]) emptied() lists[V] {
+	clear(l.keys)
+	clear(l.answers)
+	clear(l.waiters)
+	return lists[V]{keys: l.keys[:0], shared: l.shared[:0], answers: l.answers[:0], waiters: l.waiters[:0]}
 }
 
 var errGoexit = errors.New("the client ended the goroutine of its call")
 
-func newBatch[V any](first context.Context, size int) *batch[V] {
-	b := &batch[V]{begun: time.Now()}
+// newBatch returns a batch with the lists, or where these are none with those for a lone
+// read.
+func newBatch[V any](first context.Context, l lists[V]) *batch[V] {
+	b := &batch[V]{begun: time.Now(), lists: l}
 	b.ctx.values = valuesOf(first)
-	if size > 1 {
-		b.keys, b.shared, b.waiters = make([]string, 0, size), make([]bool, 0, size), make([]*waiter, 0, size)
-	} else {
-		b.keys, b.shared, b.waiters = b.oneKey[:0], b.oneShared[:0], b.oneWaiter[:0]
+	if l.keys == nil {
+		b.lists = lists[V]{keys: b.oneKey[:0], shared: b.oneShared[:0], answers: b.oneAnswer[:0], waiters: b.oneWaiter[:0]}
 	}
 	return b
 }
@@ -68,12 +83,13 @@ func (b *batch[V]) add(deadline time.Time, limited bool, key string, places *ind
 	} else if deadline.After(b.ctx.deadline) {
 		b.ctx.deadline = deadline
 	}
-	place := places.find(b.keys, key)
-	if place < len(b.keys) {
-		b.shared[place] = true
+	l := &b.lists
+	place := places.find(l.keys, key)
+	if place < len(l.keys) {
+		l.shared[place] = true
 		return place
 	}
-	b.keys, b.shared = append(b.keys, key), append(b.shared, false)
+	l.keys, l.shared = append(l.keys, key), append(l.shared, false)
 	return place
 }
 
@@ -81,11 +97,7 @@ func (b *batch[V]) add(deadline time.Time, limited bool, key string, places *ind
 // for a client that traces, and ends when all callers have left; that is what its
 // deadline comes to.
 func (b *batch[V]) depart() {
-	if n := len(b.keys); n == 1 {
-		b.answers = b.oneAnswer[:]
-	} else {
-		b.answers = make([]Answer[V], n)
-	}
+	b.answer()
 	b.ctx.Context, b.cancel = context.WithCancel(context.Background())
 }
 
@@ -108,21 +120,28 @@ func (c *tripContext) Value(key any) any {
 	return c.values.Value(key)
 }
 
+// answer makes room for the answers, and returns them.
+func (b *batch[V]) answer() []Answer[V] {
+	l := &b.lists
+	l.answers = slices.Grow(l.answers, len(l.keys))[:len(l.keys)]
+	return l.answers
+}
+
 // fail answers all with the error.
 func (b *batch[V]) fail(err error) {
-	if b.answers == nil {
-		b.answers = make([]Answer[V], len(b.keys))
-	}
-	for i := range b.answers {
-		b.answers[i] = Answer[V]{Err: err}
+	answers := b.answer()
+	for i := range answers {
+		answers[i] = Answer[V]{Err: err}
 	}
 }
 
-// wake tells those who wait that the batch has landed. It is called without the gatherer's
-// mutex: nobody leaves any more.
+// wake gives those who wait their answers. It is called without the gatherer's mutex:
+// nobody leaves any more.
 func (b *batch[V]) wake() {
-	for _, w := range b.waiters {
+	l := &b.lists
+	for _, w := range l.waiters {
 		if w != nil {
+			w.answer, w.shared = l.answers[w.key], l.shared[w.key]
 			w.woken <- true
 		}
 	}
@@ -131,7 +150,7 @@ func (b *batch[V]) wake() {
 // visit visits those who wait for the batch, and reports whether it has to again. It is
 // called with the gatherer's mutex.
 func (b *batch[V]) visit() (again bool) {
-	for _, w := range b.waiters {
+	for _, w := range b.lists.waiters {
 		again = w != nil && w.visit() || again
 	}
 	return again
@@ -160,6 +179,6 @@ func (g *Gatherer[V]) trip(b *batch[V]) {
 		return
 	}
 	entered = true
-	g.fetch(&b.ctx, b.keys, b.answers)
-	fetched = true
+	g.fetch(&b.ctx, b.lists.keys, b.lists.answers)
+	fetched, b.intact = true, true
 }

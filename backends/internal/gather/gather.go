@@ -48,6 +48,7 @@ type Gatherer[V any] struct {
 
 	mu     sync.Mutex
 	open   *batch[V]   // takes further reads; nil when none waits
+	spare  []lists[V]  // of batches that are over
 	aloft  []*batch[V] // have departed and not landed
 	places index       // of the open batch's keys
 	flying int         // round trips under way that somebody waits for, and those about to begin
@@ -87,7 +88,7 @@ func (g *Gatherer[V]) Do(ctx context.Context, key string) (a Answer[V], shared b
 	}
 	w := g.waiter()
 	w.heed(ctx)
-	b, place, visited := g.board(ctx, key, w)
+	b, visited := g.board(ctx, key, w)
 	if b == nil {
 		g.free(w)
 		return Answer[V]{Err: tier.ErrClosed}, false
@@ -99,33 +100,34 @@ func (g *Gatherer[V]) Do(ctx context.Context, key string) (a Answer[V], shared b
 		}
 		w.waitAnyway()
 	}
+	a, shared = w.answer, w.shared
 	g.free(w)
-	return b.answers[place], b.shared[place]
+	return a, shared
 }
 
 // board gives the read its place in a batch, and sees to it that the batch goes. It also
 // says whether the waiter is visited, and need not see itself when its context ends.
-func (g *Gatherer[V]) board(ctx context.Context, key string, w *waiter) (b *batch[V], place int, visited bool) {
+func (g *Gatherer[V]) board(ctx context.Context, key string, w *waiter[V]) (b *batch[V], visited bool) {
 	deadline, limited := ctx.Deadline() // which is anybody's, so not with the mutex
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
-		return nil, 0, false
+		return nil, false
 	}
 	if g.open == nil {
-		g.open = newBatch[V](ctx, g.recent)
+		g.open = newBatch(ctx, g.freeLists())
 		g.places.reset()
 	}
 	b = g.open
-	place = b.add(deadline, limited, key, &g.places)
-	w.place = len(b.waiters)
-	b.waiters = append(b.waiters, w)
+	w.key = b.add(deadline, limited, key, &g.places)
+	w.place = len(b.lists.waiters)
+	b.lists.waiters = append(b.lists.waiters, w)
 	w.visited = w.ended != nil && g.throng >= crowd
 	if w.visited && !g.armed {
 		g.arm(patience)
 	}
 	switch {
-	case len(b.keys) >= g.most:
+	case len(b.lists.keys) >= g.most:
 		g.depart()
 	case b.called:
 	case g.isPart():
@@ -135,7 +137,7 @@ func (g *Gatherer[V]) board(ctx context.Context, key string, w *waiter) (b *batc
 	case !g.armed:
 		g.arm(patience)
 	}
-	return b, place, w.visited
+	return b, w.visited
 }
 
 // mayStart reports whether so few round trips are under way that another may begin. It
@@ -150,7 +152,7 @@ func (g *Gatherer[V]) mayStart() bool {
 // isPart reports whether those who wait are as many of a crowd as are to go together. It
 // is called with the mutex.
 func (g *Gatherer[V]) isPart() bool {
-	return g.throng >= crowd && g.flying < crowdAtOnce && len(g.open.keys)*crowdAtOnce >= g.throng
+	return g.throng >= crowd && g.flying < crowdAtOnce && len(g.open.lists.keys)*crowdAtOnce >= g.throng
 }
 
 // depart makes the round trip of the open batch at once. It is called with the mutex.
@@ -197,8 +199,8 @@ func (g *Gatherer[V]) take() *batch[V] {
 	if b == nil {
 		return nil
 	}
-	g.open, g.recent = nil, len(b.keys)
-	g.aboard += len(b.keys)
+	g.open, g.recent = nil, len(b.lists.keys)
+	g.aboard += len(b.lists.keys)
 	g.throng = max(g.aboard, g.throng-(g.throng-g.aboard+7)/8) // what is over is forgotten slowly
 	b.depart()
 	g.aloft = append(g.aloft, b)
@@ -238,15 +240,16 @@ func (g *Gatherer[V]) flyOn(b *batch[V]) {
 
 // next returns the batch to go on with after another, or nil.
 func (g *Gatherer[V]) next(after *batch[V]) *batch[V] {
-	if len(after.keys) > 1 {
+	if len(after.lists.keys) > 1 {
 		runtime.Gosched() // those who got their answers may ask again
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !after.deserted { // which has been counted off
 		g.flying--
-		g.aboard -= len(after.keys)
+		g.aboard -= len(after.lists.keys)
 	}
+	g.keepLists(after)
 	if g.open == nil || !g.mayStart() {
 		return nil
 	}
@@ -254,15 +257,39 @@ func (g *Gatherer[V]) next(after *batch[V]) *batch[V] {
 	return g.take()
 }
 
+// freeLists returns lists for a batch that is not of a lone read, or none. It is called with
+// the mutex.
+func (g *Gatherer[V]) freeLists() (l lists[V]) {
+	if g.recent <= 1 {
+		return l
+	}
+	if n := len(g.spare); n > 0 {
+		l, g.spare[n-1] = g.spare[n-1], l
+		g.spare = g.spare[:n-1]
+		return l
+	}
+	l.keys, l.shared = make([]string, 0, g.recent), make([]bool, 0, g.recent)
+	l.answers, l.waiters = make([]Answer[V], 0, g.recent), make([]*waiter[V], 0, g.recent)
+	return l
+}
+
+// keepLists keeps those of a batch that is over. It is called with the mutex.
+func (g *Gatherer[V]) keepLists(b *batch[V]) {
+	if b.intact && cap(b.lists.keys) > 1 && len(g.spare) < crowdAtOnce {
+		g.spare = append(g.spare, b.lists.emptied())
+	}
+	b.lists = lists[V]{}
+}
+
 // leave takes a caller whose context has ended out of the batch, unless there is an
 // answer.
-func (g *Gatherer[V]) leave(b *batch[V], w *waiter) (answered bool) {
+func (g *Gatherer[V]) leave(b *batch[V], w *waiter[V]) (answered bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if b.hasLanded {
 		return true
 	}
-	b.waiters[w.place] = nil
+	b.lists.waiters[w.place] = nil
 	b.waiting--
 	switch {
 	case b.waiting > 0:
@@ -272,7 +299,7 @@ func (g *Gatherer[V]) leave(b *batch[V], w *waiter) (answered bool) {
 		b.deserted = true
 		b.cancel()
 		g.flying--
-		g.aboard -= len(b.keys)
+		g.aboard -= len(b.lists.keys)
 		if g.open != nil && !g.open.called && g.mayStart() {
 			g.call()
 		}

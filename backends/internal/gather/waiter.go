@@ -4,11 +4,14 @@ import "context"
 
 // waiter is who waits for an answer. It is used again and again: channels and what
 // watches a context are most of what a read would allocate.
-type waiter struct {
+type waiter[V any] struct {
 	// woken is sent true when there is an answer, and false at the end of each context that
 	// is heeded, each once at most.
-	woken chan bool
-	place int // among those of the batch
+	woken  chan bool
+	key    int // its place in the batch
+	place  int // among those who wait for the batch
+	answer Answer[V]
+	shared bool
 
 	interrupts interruptible   // sends false at its end; nil where it does not
 	ended      <-chan struct{} // of the context whose end has to be noticed otherwise; nil where none has
@@ -28,7 +31,7 @@ type interruptible interface {
 }
 
 // heed has the waiter woken at the context's end, as far as the context does that itself.
-func (w *waiter) heed(ctx context.Context) {
+func (w *waiter[V]) heed(ctx context.Context) {
 	if i, ok := ctx.(interruptible); ok {
 		if beside, ok := i.Interrupt(w.woken); ok {
 			w.interrupts, ctx = i, beside
@@ -40,7 +43,7 @@ func (w *waiter) heed(ctx context.Context) {
 }
 
 // wait returns true when there is an answer, or false when the context has ended.
-func (w *waiter) wait(visited bool) bool {
+func (w *waiter[V]) wait(visited bool) bool {
 	if visited || w.ended == nil {
 		return <-w.woken
 	}
@@ -55,7 +58,7 @@ func (w *waiter) wait(visited bool) bool {
 // visit wakes the waiter if its context has ended, and reports whether it has to be visited
 // again. It is called with the gatherer's mutex, before the batch has landed, and so calls
 // nothing of the context, which may be anybody's.
-func (w *waiter) visit() (again bool) {
+func (w *waiter[V]) visit() (again bool) {
 	if !w.visited {
 		return false
 	}
@@ -69,26 +72,26 @@ func (w *waiter) visit() (again bool) {
 }
 
 // waitAnyway waits for the answer that is about to come.
-func (w *waiter) waitAnyway() {
+func (w *waiter[V]) waitAnyway() {
 	for !<-w.woken {
 	}
 }
 
-func (g *Gatherer[V]) waiter() *waiter {
-	if w, ok := g.waiters.Get().(*waiter); ok {
+func (g *Gatherer[V]) waiter() *waiter[V] {
+	if w, ok := g.waiters.Get().(*waiter[V]); ok {
 		return w
 	}
-	return &waiter{woken: make(chan bool, 3)} // one answer, and the ends of two contexts
+	return &waiter[V]{woken: make(chan bool, 3)} // one answer, and the ends of two contexts
 }
 
 // free leaves a waiter to another read. Nobody knows of it any more.
-func (g *Gatherer[V]) free(w *waiter) {
+func (g *Gatherer[V]) free(w *waiter[V]) {
 	if w.interrupts != nil {
 		w.interrupts.Uninterrupt()
 	}
 	for len(w.woken) > 0 {
 		<-w.woken
 	}
-	w.interrupts, w.ended, w.visited = nil, nil, false
+	w.interrupts, w.ended, w.visited, w.answer = nil, nil, false, Answer[V]{}
 	g.waiters.Put(w)
 }
