@@ -226,10 +226,12 @@ func (s *Store[K, V]) wake() {
 	}
 }
 
-// inherit is called by Ristretto before one item takes another's place under a hash.
-func inherit[K comparable, V any](it, prev *item[K, V]) (replace bool) {
+// inherit is called by Ristretto before one item takes another's place under a hash. Not
+// always does it tell of the other's exit.
+func (s *Store[K, V]) inherit(it, prev *item[K, V]) (replace bool) {
 	if at := prev.noted(); at != 0 {
 		it.note(at)
 	}
+	s.leave(prev)
 	return true
 }

@@ -46,3 +46,26 @@ func (s *Store[K, V]) hold() (release func()) {
 	s.shards[0].mu.Lock()
 	return s.shards[0].mu.Unlock
 }
+
+// Shortcuts returns how many items shortcuts lead to, and how many of these Ristretto does
+// not hold. Only when nothing is pending.
+func (s *Store[K, V]) Shortcuts() (items, gone int) {
+	for i := range s.shards {
+		sh := &s.shards[i]
+		sh.mu.Lock()
+		if places := sh.shortcuts.places.Load(); places != nil {
+			for j := range *places {
+				it := (*places)[j].Load()
+				if it == nil {
+					continue
+				}
+				items++
+				if held, ok := s.held(s.hashOf(it.key)); !ok || held != it {
+					gone++
+				}
+			}
+		}
+		sh.mu.Unlock()
+	}
+	return items, gone
+}

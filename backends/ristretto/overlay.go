@@ -33,7 +33,9 @@ type shard[K comparable, V any] struct {
 	large    bool              // the maps have grown; of the settler
 	records  atomic.Int64      // in both maps; read without mu
 
-	_ [80]byte // keeps the cache lines of two shards apart
+	shortcuts shortcuts[K, V]
+
+	_ [72]byte // keeps the cache lines of two shards apart
 }
 
 func (s *Store[K, V]) shard(hash uint64) *shard[K, V] { return &s.shards[hash%shards] }
@@ -90,8 +92,15 @@ func (s *Store[K, V]) update(sh *shard[K, V], hash uint64, key K, entry *tier.En
 	if entry == nil || sh.pending[key] != nil || sh.settling[key] != nil {
 		return false
 	}
-	it, ok := s.cache.Get(hash)
-	if !ok || it.key != key || it.cost != cost {
+	it := sh.shortcuts.find(hash, key)
+	if it == nil {
+		var ok bool
+		if it, ok = s.cache.Get(hash); !ok || it.key != key {
+			return false
+		}
+		sh.shortcuts.keep(hash, it, s.entries.Load())
+	}
+	if it.cost != cost {
 		return false
 	}
 	mortal := isMortal(entry)

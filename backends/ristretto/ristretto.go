@@ -173,7 +173,7 @@ func New[K comparable, V any](o Options[K, V]) *Store[K, V] {
 			BufferItems:        64,
 			IgnoreInternalCost: true, // Cost has its own unit, and estimate counts it
 			KeyToHash:          func(hash uint64) (uint64, uint64) { return hash, 0 },
-			ShouldUpdate:       inherit[K, V],
+			ShouldUpdate:       s.inherit,
 			OnEvict:            s.onEvict,
 			OnReject:           s.onReject,
 			OnExit:             s.onExit,
@@ -382,6 +382,8 @@ func (s *Store[K, V]) onExit(it *item[K, V]) {
 // leave no longer counts an item, and returns what its state was.
 func (s *Store[K, V]) leave(it *item[K, V]) (was int32) {
 	if was = it.state.Swap(gone); was == counted || was == moving {
+		hash := s.hashOf(it.key)
+		s.shard(hash).shortcuts.forget(hash, it)
 		s.entries.Add(-1)
 		if it.mortal {
 			s.mortals.Add(-1)
