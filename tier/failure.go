@@ -73,12 +73,12 @@ func IsOutage(err error) bool {
 		return false
 	}
 	var f Failure
-	switch FailureKind(err) {
-	case "timeout", "connection":
-		return true
-	case "too large", "unreadable":
+	switch kind := FailureKind(err); {
+	case kind == "too large", kind == "unreadable":
 		return false // though a reply may be what said so
+	case errors.As(err, &f):
+		return f.Outage() // whatever it holds
 	default:
-		return errors.As(err, &f) && f.Outage()
+		return kind == "timeout" || kind == "connection"
 	}
 }

@@ -3,26 +3,37 @@ package memcached
 import (
 	"context"
 	"errors"
-	"net"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/bradfitz/gomemcache/memcache"
 
 	"github.com/terracecache/terrace/tier"
 )
 
 // Of several servers one that does not answer is left alone, so that its keys fail at once
-// and do not hold the places of calls to the others, nor have a cache's breaker keep away from
-// all of them. Of one server alone the breaker is enough.
+// and its silence is not taken for that of all. Of one server alone a cache's breaker is
+// enough.
 
-// LeftAloneError says that a server was not asked, as it has not answered of late. It is
-// [tier.Resting]: the store serves the keys of the others.
-type LeftAloneError struct{ Server string }
+// LeftAloneError says that a server has not answered of late, and so was not asked, or that a
+// call which it had got before has failed too. It is [tier.Resting]: the store serves the keys
+// of the others.
+type LeftAloneError struct {
+	Server string
+	Err    error // of a call that was made; nil where none was
+}
 
 func (e *LeftAloneError) Error() string {
-	return "server " + e.Server + " is left alone: it has not answered of late"
+	text := "server " + e.Server + " is left alone: it has not answered of late"
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
 }
+
+// Unwrap returns the error of the call, or nil.
+func (e *LeftAloneError) Unwrap() error { return e.Err }
 
 // FailureKind implements [tier.Failure].
 func (e *LeftAloneError) FailureKind() string { return "server left alone" }
@@ -33,105 +44,177 @@ func (e *LeftAloneError) Outage() bool { return false }
 // RetryAfter implements [tier.Resting].
 func (e *LeftAloneError) RetryAfter() time.Duration { return aloneFor }
 
-var _ tier.Resting = (*LeftAloneError)(nil)
+// ServerError is the failure of a call to one of several servers, of which another has
+// answered within the last second: so it is no outage of the store.
+type ServerError struct {
+	Server string
+	Err    error
+}
 
-const (
-	// enoughFailures in a row, without an answer between them, have a server left alone.
-	enoughFailures = 2
-	// aloneFor is for how long. Then one call asks it, and others do once it has answered.
-	aloneFor = time.Second
+func (e *ServerError) Error() string { return "server " + e.Server + ": " + e.Err.Error() }
+
+// Unwrap returns the failure.
+func (e *ServerError) Unwrap() error { return e.Err }
+
+// FailureKind implements [tier.Failure].
+func (e *ServerError) FailureKind() string { return tier.FailureKind(e.Err) }
+
+// Outage implements [tier.Failure].
+func (e *ServerError) Outage() bool { return false }
+
+var (
+	_ tier.Resting = (*LeftAloneError)(nil)
+	_ tier.Failure = (*ServerError)(nil)
 )
 
-// watched is what is known of how one server answers.
-type watched struct {
-	failures atomic.Int32 // in a row
+const (
+	// enoughFailures, one after the other and without an answer between them, have a server
+	// left alone.
+	enoughFailures = 2
+	// aloneFor is for how long. Then one call asks it, and others do once that is answered.
+	aloneFor = time.Second
+	// leastWait is how long a caller has waited at least whose leaving tells something of
+	// the server.
+	leastWait = 20 * time.Millisecond
+	// lately is for how long an answer of one server says that a failure of another is not
+	// that of all.
+	lately = time.Second
+)
 
-	mu    sync.Mutex
-	until time.Time // when it may be asked again
+// watch sees how one server of several answers. An answer counts where somebody waited for
+// it; a failure where nobody had an answer since its call began, and that began after the
+// last one was counted: else one moment of silence would be as many failures as there are
+// calls under way, and dials that fail would count against connections that work.
+type watch struct {
+	name   string
+	others []*watch
+	epoch  time.Time // of all its times, and of the others'
+
+	answered atomic.Int64 // when it did last
+	alone    atomic.Bool
+
+	mu       sync.Mutex
+	failures int
+	counted  time.Duration // when the last of them was
+	until    time.Duration // when it may be asked again while it is left alone
 }
 
-// answered notes that the server lives.
-func (w *watched) answered() {
-	if w.failures.Load() > 0 {
-		w.failures.Store(0)
+// watchAll makes watches for servers of these names. One alone is not watched.
+func watchAll(names []string) []*watch {
+	all := make([]*watch, len(names))
+	if len(names) == 1 {
+		return all
 	}
-}
-
-// failed notes that the server did not answer, and reports whether it is left alone from now
-// on.
-func (w *watched) failed() bool {
-	n := w.failures.Add(1)
-	if n >= enoughFailures {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.until = time.Now().Add(aloneFor)
+	epoch := time.Now()
+	for i, name := range names {
+		all[i] = &watch{name: name, epoch: epoch}
+		all[i].answered.Store(int64(-2 * lately))
 	}
-	return n == enoughFailures
+	for i, w := range all {
+		for j, other := range all {
+			if i != j {
+				w.others = append(w.others, other)
+			}
+		}
+	}
+	return all
 }
 
-// mayAsk reports whether a connection to the server may be made. Of a server that is left
-// alone it says so to one in aloneFor.
-func (w *watched) mayAsk() bool {
-	if w.failures.Load() < enoughFailures {
-		return true
+func (w *watch) now() time.Duration { return time.Since(w.epoch) }
+
+// ask reports when a call begins, or that it must not: of a server that is left alone it lets
+// one through in aloneFor.
+func (w *watch) ask() (began time.Duration, err error) {
+	if w == nil {
+		return 0, nil
+	}
+	began = w.now()
+	if !w.alone.Load() {
+		return began, nil
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now := time.Now()
-	if now.Before(w.until) {
-		return false
+	if w.alone.Load() {
+		if began < w.until {
+			return 0, &LeftAloneError{Server: w.name}
+		}
+		w.until = began + aloneFor
 	}
-	w.until = now.Add(aloneFor)
-	return true
+	return began, nil
 }
 
-// isSilence reports whether a read of a connection has failed as those of a server do that
-// does not answer. One that closes a connection which it has answered on before may have
-// found it idle.
-func isSilence(err error, answeredBefore bool) bool {
-	return errors.Is(err, os.ErrDeadlineExceeded) || !answeredBefore && !errors.Is(err, net.ErrClosed)
-}
-
-// dialWatched makes a connection unless the server is left alone.
-func (c *connections) dialWatched(ctx context.Context, network, address string, w *watched) (net.Conn, error) {
+// hasAnswered notes an answer that somebody waited for.
+func (w *watch) hasAnswered() {
 	if w == nil {
-		return c.dial(ctx, network, address)
-	}
-	if !w.mayAsk() {
-		return nil, &LeftAloneError{Server: address}
-	}
-	conn, err := c.dial(ctx, network, address)
-	if err != nil && c.life.Err() == nil {
-		c.noAnswer(w)
-	}
-	return conn, err
-}
-
-// noAnswer notes a server's failure. When it is left alone from now on the calls to it that
-// are under way end, and its connections with them.
-func (c *connections) noAnswer(w *watched) {
-	if !w.failed() {
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for conn := range c.live {
-		if conn.server == w {
-			_ = conn.Conn.Close()
-		}
+	w.answered.Store(int64(w.now()))
+	if w.alone.Load() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.alone.Store(false)
+		w.failures = 0
 	}
 }
 
-// Read implements [net.Conn].
-func (c *connection) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	switch w := c.server; {
-	case w == nil:
-	case n > 0:
-		c.answered.Store(true)
-		w.answered()
-	case err != nil && isSilence(err, c.answered.Load()) && c.all.life.Err() == nil:
-		c.all.noAnswer(w)
+// failed notes that a call was not answered.
+func (w *watch) failed(began time.Duration) {
+	if w == nil {
+		return
 	}
-	return n, err
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now, answered := w.now(), time.Duration(w.answered.Load())
+	switch {
+	case w.alone.Load() || answered >= began || w.failures > 0 && began < w.counted:
+		return
+	case w.failures > 0 && answered >= w.counted:
+		w.failures = 0 // there was an answer between them
+	}
+	w.counted = now
+	if w.failures++; w.failures >= enoughFailures {
+		w.until = now + aloneFor
+		w.alone.Store(true)
+	}
+}
+
+// end notes what came of a call for its caller, and returns what he is to be told.
+func (w *watch) end(began time.Duration, err error) error {
+	switch {
+	case w == nil || errors.Is(err, tier.ErrClosed) || errors.Is(err, context.Canceled):
+		return err
+	case isAnswer(err):
+		w.hasAnswered()
+		return err
+	case w.now()-began >= leastWait || !errors.Is(err, context.DeadlineExceeded):
+		w.failed(began)
+	}
+	switch {
+	case w.alone.Load():
+		return &LeftAloneError{Server: w.name, Err: err}
+	case w.othersAnswer():
+		return &ServerError{Server: w.name, Err: err}
+	default:
+		return err
+	}
+}
+
+// isAnswer reports whether what came of a call tells that its server answers.
+func isAnswer(err error) bool {
+	for _, of := range []error{memcache.ErrCacheMiss, memcache.ErrCASConflict, memcache.ErrNotStored, tier.ErrTooLarge, errContended} {
+		if errors.Is(err, of) {
+			return true
+		}
+	}
+	return err == nil || isReply(err)
+}
+
+func (w *watch) othersAnswer() bool {
+	now := w.now()
+	for _, other := range w.others {
+		if now-time.Duration(other.answered.Load()) < lately {
+			return true
+		}
+	}
+	return false
 }

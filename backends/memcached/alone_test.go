@@ -1,12 +1,17 @@
 package memcached_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/terracecache/terrace/backends/memcached"
@@ -142,4 +147,346 @@ func TestIdleConnectionsThatDieAreNoFailure(t *testing.T) {
 		}
 		asking.Wait()
 	}
+}
+
+// isLeftAlone reports whether the error says so of a server that was not asked.
+func isLeftAlone(err error) bool {
+	var left *memcached.LeftAloneError
+	return errors.As(err, &left) && left.Err == nil
+}
+
+// TestAServerIsLeftAloneOnceTwoCallsFailed: those that come later meet none of the connections
+// of before, but are told at once.
+func TestAServerIsLeftAloneOnceTwoCallsFailed(t *testing.T) {
+	proxy := servers.Proxy(t, servers.Memcached(t).Addr())
+	addrs := []string{proxy.Addr(), servers.Memcached(t).Addr()}
+	s := open(t, memcached.Options{Servers: addrs, Timeout: time.Second})
+	keys := keysByServer(t, 64, addrs...)[proxy.Addr()]
+	proxy.Delay(5 * time.Millisecond) // so that each call makes a connection
+	var calls sync.WaitGroup
+	for _, key := range keys {
+		calls.Go(func() { set(t, s, key, "value", time.Hour) })
+	}
+	calls.Wait()
+	proxy.BlackHole()
+	asked := 0
+	for _, key := range keys {
+		if _, err := s.Get(t.Context(), key); err == nil {
+			t.Error("a server that does not answer has answered")
+		} else if !isLeftAlone(err) {
+			asked++
+		}
+	}
+	if asked > 3 {
+		t.Errorf("%d of %d calls asked a server that does not answer, want 2, and one a second", asked, len(keys))
+	}
+}
+
+// TestTheFailureOfOneServerIsNoOutage: callers who met it before it was left alone, or asked
+// it since, do not say that the store is down, as another server answers.
+func TestTheFailureOfOneServerIsNoOutage(t *testing.T) {
+	for name, fail := range map[string]func(*servers.FaultProxy){"black hole": (*servers.FaultProxy).BlackHole, "cut": (*servers.FaultProxy).Cut} {
+		t.Run(name, func(t *testing.T) {
+			proxy := servers.Proxy(t, servers.Memcached(t).Addr())
+			addrs := []string{proxy.Addr(), servers.Memcached(t).Addr()}
+			s := open(t, memcached.Options{Servers: addrs, Timeout: 100 * time.Millisecond})
+			keys := keysByServer(t, 32, addrs...)
+			set(t, s, keys[addrs[1]][0], "value", time.Hour)
+			var calls sync.WaitGroup
+			stop := make(chan struct{})
+			for i, key := range keys[proxy.Addr()] {
+				calls.Go(func() {
+					for n := 0; ; n++ {
+						select {
+						case <-stop:
+							return
+						default:
+						}
+						ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+						var err error
+						if (i+n)%4 == 0 {
+							err = s.Set(ctx, key, []byte("value"), time.Hour)
+						} else {
+							_, err = s.Get(ctx, key)
+						}
+						if tier.IsOutage(err) {
+							t.Errorf("an outage: %v", err)
+						}
+						cancel()
+						time.Sleep(100 * time.Microsecond) // else they leave the others no core
+					}
+				})
+			}
+			fail(proxy)
+			for start := time.Now(); time.Since(start) < 2200*time.Millisecond; { // two are asked again meanwhile
+				want(t, s, keys[addrs[1]][0], "value")
+			}
+			close(stop)
+			calls.Wait()
+		})
+	}
+}
+
+// TestTheOutageOfAllServersIsOne: when none answers the cache's breaker is to know.
+func TestTheOutageOfAllServersIsOne(t *testing.T) {
+	one, other := servers.Proxy(t, servers.Memcached(t).Addr()), servers.Proxy(t, servers.Memcached(t).Addr())
+	addrs := []string{one.Addr(), other.Addr()}
+	s := open(t, memcached.Options{Servers: addrs, Timeout: 50 * time.Millisecond})
+	keys := keysByServer(t, 1, addrs...)
+	for _, addr := range addrs {
+		set(t, s, keys[addr][0], "value", time.Hour)
+	}
+	one.BlackHole()
+	other.BlackHole()
+	await(t, "a call tells of the outage", func() bool {
+		_, err := s.Get(t.Context(), keys[addrs[0]][0])
+		_, err2 := s.Get(t.Context(), keys[addrs[1]][0])
+		return tier.IsOutage(err) || tier.IsOutage(err2) || isLeftAlone(err) && isLeftAlone(err2)
+	})
+}
+
+// TestAServerThatReadsNothingIsLeftAlone: to write in vain is to be met with silence.
+func TestAServerThatReadsNothingIsLeftAlone(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer c.Close()
+		}
+	}()
+	addrs := []string{l.Addr().String(), servers.Memcached(t).Addr()}
+	s := open(t, memcached.Options{Servers: addrs, Timeout: 100 * time.Millisecond, MaxValueSize: 64 << 20})
+	keys := keysByServer(t, 3, addrs...)[l.Addr().String()]
+	value := make([]byte, 16<<20)
+	for _, key := range keys {
+		err = s.Set(t.Context(), key, value, time.Hour)
+	}
+	if !isLeftAlone(err) {
+		t.Errorf("after two writes that timed out: got %v, want the server left alone", err)
+	}
+}
+
+// respond answers each line by what answer returns of it, until it returns "".
+func respond(t *testing.T, answer func(line string) string) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				lines := bufio.NewScanner(c)
+				for lines.Scan() {
+					text := answer(lines.Text())
+					if text == "" {
+						return
+					}
+					if _, err := io.WriteString(c, text); err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// TestHalfAnAnswerIsNone: a server whose answers begin, and do not end, is left alone.
+func TestHalfAnAnswerIsNone(t *testing.T) {
+	addr := respond(t, func(line string) string {
+		return "VALUE " + strings.Fields(line + " key")[1] + " 0 100000 1\r\nxxxx"
+	})
+	addrs := []string{addr, servers.Memcached(t).Addr()}
+	s := open(t, memcached.Options{Servers: addrs, Timeout: 100 * time.Millisecond})
+	var err error
+	for _, key := range keysByServer(t, 3, addrs...)[addr] {
+		_, err = s.Get(t.Context(), key)
+	}
+	if !isLeftAlone(err) {
+		t.Errorf("after two calls that timed out: got %v, want the server left alone", err)
+	}
+}
+
+// TestASlowServerIsLeftAlone: slower than its callers wait, though faster than the socket's
+// time limit.
+func TestASlowServerIsLeftAlone(t *testing.T) {
+	proxy := servers.Proxy(t, servers.Memcached(t).Addr())
+	addrs := []string{proxy.Addr(), servers.Memcached(t).Addr()}
+	s := open(t, memcached.Options{Servers: addrs})
+	keys := keysByServer(t, 20, addrs...)
+	set(t, s, keys[addrs[1]][0], "value", time.Hour)
+	proxy.Delay(150 * time.Millisecond)
+	asked := 0
+	for _, key := range keys[proxy.Addr()] {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		_, err := s.Get(ctx, key)
+		cancel()
+		if err == nil {
+			t.Error("an answer before there can be one")
+		}
+		if !isLeftAlone(err) {
+			asked++
+		}
+		want(t, s, keys[addrs[1]][0], "value")
+	}
+	if asked > 3 {
+		t.Errorf("%d of 20 calls asked, want 2, and one a second", asked)
+	}
+	// A caller in a hurry learns nothing of a server that is well.
+	proxy.Restore()
+	await(t, "the server is asked again", func() bool {
+		_, err := s.Get(t.Context(), keys[proxy.Addr()][0])
+		return err == nil
+	})
+	proxy.Delay(10 * time.Millisecond)
+	for _, key := range keys[proxy.Addr()] {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		_, _ = s.Get(ctx, key)
+		cancel()
+	}
+	if _, err := s.Get(t.Context(), keys[proxy.Addr()][0]); err != nil {
+		t.Errorf("after calls that had no time: %v", err)
+	}
+}
+
+// TestDialsThatFailCostNoConnection: a server that takes no more connections, but answers on
+// those that it has, is asked on these.
+func TestDialsThatFailCostNoConnection(t *testing.T) {
+	m := servers.Memcached(t)
+	var dials atomic.Int32
+	addrs := []string{m.Addr(), servers.Memcached(t).Addr()}
+	s := open(t, memcached.Options{Servers: addrs, MaxConnections: 32, Gather: 1, Timeout: 100 * time.Millisecond,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			if address == m.Addr() && dials.Add(1) > 4 {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return new(net.Dialer).DialContext(ctx, network, address)
+		}})
+	keys := keysByServer(t, 24, addrs...)[m.Addr()]
+	var failed atomic.Int32
+	var calls sync.WaitGroup
+	for _, key := range keys {
+		calls.Go(func() {
+			for range 10 {
+				if err := s.Set(t.Context(), key, []byte("value"), time.Hour); err != nil {
+					failed.Add(1)
+				}
+			}
+		})
+	}
+	calls.Wait()
+	if failed.Load() == 0 {
+		t.Fatal("no dial failed, so that was not tested")
+	}
+	for _, key := range keys {
+		if _, err := s.Get(t.Context(), key); err != nil {
+			t.Fatalf("on a connection that works: %v", err)
+		}
+	}
+}
+
+// TestAServerThatClosesCostsOthersNothing: one that closes each connection after its answer
+// has the connections of others stay.
+func TestAServerThatClosesCostsOthersNothing(t *testing.T) {
+	var answered atomic.Bool
+	closing := respond(t, func(string) string {
+		if answered.Swap(!answered.Load()) {
+			return ""
+		}
+		return "END\r\n"
+	})
+	m := servers.Memcached(t)
+	var dials atomic.Int32
+	addrs := []string{closing, m.Addr()}
+	s := open(t, memcached.Options{Servers: addrs, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		if address == m.Addr() {
+			dials.Add(1)
+		}
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}})
+	keys := keysByServer(t, 20, addrs...)
+	for i := range 20 {
+		set(t, s, keys[m.Addr()][i], "value", time.Hour)
+		_, _ = s.Get(t.Context(), keys[closing][i])
+	}
+	if n := dials.Load(); n > 2 {
+		t.Errorf("%d connections to a server that is well, for calls one after the other", n)
+	}
+}
+
+// TestBackOneIntervalAfterAProbeThatWasLost: how long a call waited that asked in vain does
+// not put off the next one.
+func TestBackOneIntervalAfterAProbeThatWasLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var down atomic.Bool
+		asked := make(chan struct{}, 100)
+		dial := func(_ context.Context, _, address string) (net.Conn, error) {
+			near, far := net.Pipe()
+			go func() {
+				defer far.Close()
+				lines := bufio.NewScanner(far)
+				for lines.Scan() {
+					if address == "a:1" && down.Load() {
+						asked <- struct{}{}
+						continue
+					}
+					if _, err := io.WriteString(far, "END\r\n"); err != nil {
+						return
+					}
+				}
+			}()
+			return near, nil
+		}
+		const timeout = 900 * time.Millisecond
+		addrs := []string{"a:1", "b:1"}
+		s := open(t, memcached.Options{Servers: addrs, Timeout: timeout, DialContext: dial})
+		key := keysByServer(t, 1, addrs...)["a:1"][0]
+		get := func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			_, err := s.Get(ctx, key)
+			return err
+		}
+		if err := get(); err != nil {
+			t.Fatal(err)
+		}
+		down.Store(true)
+		for !isLeftAlone(get()) {
+			time.Sleep(time.Millisecond)
+		}
+		for range len(asked) {
+			<-asked
+		}
+		for len(asked) == 0 {
+			_ = get()
+			time.Sleep(time.Millisecond)
+		}
+		down.Store(false)
+		lost := time.Now()
+		for get() != nil {
+			time.Sleep(time.Millisecond)
+		}
+		if took := time.Since(lost); took > time.Second+100*time.Millisecond {
+			t.Errorf("asked again %v after a probe that was lost, want one interval", took)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(2 * timeout)
+	})
 }

@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,62 +20,94 @@ const (
 	// batchKeys is how many keys one get asks for.
 	batchKeys = 500
 
-	// batchWriters is how many writes of one batch go at a time: gomemcache sends one,
-	// and waits for its answer.
+	// batchWriters is how many writes of one batch go to a server at a time: gomemcache
+	// sends one, and waits for its answer.
 	batchWriters = 16
 )
 
-// GetMany implements [tier.BytesBatcher]. What other programs wrote counts as
-// nothing.
-func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
-	values := make([][]byte, len(keys))
-	var failed failure.Set
-	for start := 0; start < len(keys); start += batchKeys {
-		chunk := append([]string(nil), keys[start:min(start+batchKeys, len(keys))]...)
-		got, err := call(ctx, s, "get many", func() ([][]byte, error) { return s.getMany(ctx, chunk) })
-		copy(values[start:], got)
-		failed.Add(err)
-		if ctx.Err() != nil || s.gate.Closed() {
-			break
+// batch is keys by the servers that they are on.
+type batch struct {
+	itemKeys []string
+	of       map[*server][]int // the last place of each key
+	earlier  []int             // the one before of the same key; -1: none
+}
+
+func (s *Store) newBatch(keys []string) *batch {
+	b := &batch{itemKeys: make([]string, len(keys)), of: make(map[*server][]int), earlier: make([]int, len(keys))}
+	last := make(map[string]int, len(keys))
+	for i, key := range keys {
+		b.itemKeys[i], _ = s.itemKey(key)
+		at, again := last[b.itemKeys[i]]
+		if b.earlier[i] = -1; again {
+			b.earlier[i] = at
+		}
+		last[b.itemKeys[i]] = i
+	}
+	for i, itemKey := range b.itemKeys {
+		if last[itemKey] == i {
+			sv := s.of(itemKey)
+			b.of[sv] = append(b.of[sv], i)
 		}
 	}
+	return b
+}
+
+// each does something for the places of each server, for all servers at once: none waits for
+// another.
+func (b *batch) each(do func(sv *server, places []int)) {
+	var servers sync.WaitGroup
+	for sv, places := range b.of {
+		servers.Go(func() { do(sv, places) })
+	}
+	servers.Wait()
+}
+
+// GetMany implements [tier.BytesBatcher]. What other programs wrote counts as
+// nothing. With an error it has what the other servers answered.
+func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
+	values := make([][]byte, len(keys))
+	b := s.newBatch(keys)
+	var (
+		mu     sync.Mutex
+		failed failure.Set
+	)
+	b.each(func(sv *server, places []int) {
+		for chunk := range slices.Chunk(places, batchKeys) {
+			asked := make([]string, len(chunk))
+			for i, place := range chunk {
+				asked[i] = b.itemKeys[place]
+			}
+			items, err := call(ctx, s, sv, "get many", func() (map[string]*memcache.Item, error) { return sv.getMulti(ctx, asked) })
+			for _, place := range chunk {
+				if item := items[b.itemKeys[place]]; item != nil {
+					s.putValue(values, b, place, item, keys[place])
+				}
+			}
+			mu.Lock()
+			failed.Add(err)
+			mu.Unlock()
+			if ctx.Err() != nil || s.closed.Load() {
+				return
+			}
+		}
+	})
 	return values, failed.Join()
 }
 
-func (s *Store) getMany(ctx context.Context, keys []string) ([][]byte, error) {
-	itemKeys := make([]string, len(keys))
-	seen := make(map[string]bool, len(keys))
-	var ask []string
-	for i, key := range keys {
-		itemKeys[i], _ = s.itemKey(key)
-		if !seen[itemKeys[i]] {
-			seen[itemKeys[i]] = true
-			ask = append(ask, itemKeys[i])
-		}
+// putValue puts an item's value at all places of its key. Each is its caller's.
+func (s *Store) putValue(values [][]byte, b *batch, place int, item *memcache.Item, key string) {
+	value, ours := s.valueOf(item, key)
+	if !ours {
+		return
 	}
-	var items map[string]*memcache.Item
-	err := s.redo(ctx, func() (err error) {
-		items, err = s.client.GetMulti(ask) // with an error: what the other servers have
-		return err
-	})
-	values := make([][]byte, len(keys))
-	for i, key := range keys {
-		item := items[itemKeys[i]]
-		if item == nil {
-			continue
-		}
-		if value, ours := s.valueOf(item, key); ours {
-			values[i] = value
-		}
-		if len(ask) < len(keys) { // some key repeats, and each value is its caller's
-			values[i] = bytes.Clone(values[i])
-		}
+	values[place] = value
+	for place = b.earlier[place]; place >= 0; place = b.earlier[place] {
+		values[place] = bytes.Clone(value)
 	}
-	return values, err
 }
 
-// SetMany implements [tier.BytesBatcher]. Once a server of [Options.Servers] cannot
-// be reached the rest of its keys is left out.
+// SetMany implements [tier.BytesBatcher]. Once a server cannot be reached the rest of
+// its keys is left out.
 func (s *Store) SetMany(ctx context.Context, keys []string, values [][]byte, ttls []time.Duration) error {
 	if len(values) != len(keys) || len(ttls) != len(keys) {
 		return fmt.Errorf("terrace/memcached: set many: %d keys, %d values and %d ttls", len(keys), len(values), len(ttls))
@@ -90,63 +122,40 @@ func (s *Store) DeleteMany(ctx context.Context, keys []string) error {
 
 // each writes, for each key, its last index, some at a time.
 func (s *Store) each(ctx context.Context, keys []string, write func(i int) error) error {
-	last := make(map[string]int, len(keys))
-	for i, key := range keys {
-		last[key] = i
-	}
 	var (
-		next   atomic.Int64
 		mu     sync.Mutex
 		failed failure.Set
-		down   = make(map[net.Addr]bool)
 	)
-	isDown := func(server net.Addr) bool {
-		mu.Lock()
-		defer mu.Unlock()
-		return down[server]
-	}
-	work := func() {
-		for {
-			i := int(next.Add(1)) - 1
-			if i >= len(keys) {
-				return
-			}
-			server := s.serverOf(keys[i])
-			if last[keys[i]] != i || isDown(server) {
-				continue
-			}
-			err := write(i)
-			if err == nil {
-				continue
-			}
-			mu.Lock()
-			failed.Add(err)
-			if server != nil && !isReply(err) && !errors.Is(err, tier.ErrTooLarge) {
-				down[server] = true
-			}
-			mu.Unlock()
-			if ctx.Err() != nil || s.gate.Closed() {
-				return
+	s.newBatch(keys).each(func(sv *server, places []int) {
+		var next atomic.Int64
+		var down atomic.Bool
+		work := func() {
+			for !down.Load() {
+				i := int(next.Add(1)) - 1
+				if i >= len(places) {
+					return
+				}
+				err := write(places[i])
+				if err == nil {
+					continue
+				}
+				mu.Lock()
+				failed.Add(err)
+				mu.Unlock()
+				// Of another's client the server is not known, and so may be several.
+				if sv.apart == nil && !isReply(err) && !errors.Is(err, tier.ErrTooLarge) {
+					down.Store(true)
+				}
+				if ctx.Err() != nil || s.closed.Load() {
+					return
+				}
 			}
 		}
-	}
-	var workers sync.WaitGroup
-	for range min(len(keys), batchWriters, s.options.MaxConnections) {
-		workers.Go(work)
-	}
-	workers.Wait()
+		var workers sync.WaitGroup
+		for range min(len(places), batchWriters, s.options.MaxConnections) {
+			workers.Go(work)
+		}
+		workers.Wait()
+	})
 	return failed.Join()
-}
-
-// serverOf returns nil where another's client knows the servers.
-func (s *Store) serverOf(key string) net.Addr {
-	if s.servers == nil {
-		return nil
-	}
-	itemKey, _ := s.itemKey(key)
-	server, err := s.servers.PickServer(itemKey)
-	if err != nil {
-		return nil
-	}
-	return server
 }

@@ -1,6 +1,7 @@
 package memcached_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/terracecache/terrace/backends/memcached"
+	"github.com/terracecache/terrace/tier"
 	"github.com/terracecache/terrace/tier/storetest/servers"
 )
 
@@ -64,5 +66,42 @@ func TestBatchOf100000Keys(t *testing.T) {
 		if string(got[i]) != string(values[i]) {
 			t.Fatalf("value %d is %q", i, got[i])
 		}
+	}
+}
+
+// TestABatchHasWhatOthersAnswered: one server that is slow, or silent, takes nothing of the
+// others' from it.
+func TestABatchHasWhatOthersAnswered(t *testing.T) {
+	for name, fail := range map[string]func(*servers.FaultProxy){
+		"slow":   func(p *servers.FaultProxy) { p.Delay(200 * time.Millisecond) },
+		"silent": (*servers.FaultProxy).BlackHole,
+	} {
+		t.Run(name, func(t *testing.T) {
+			proxy := servers.Proxy(t, servers.Memcached(t).Addr())
+			addrs := []string{proxy.Addr(), servers.Memcached(t).Addr(), servers.Memcached(t).Addr()}
+			s := open(t, memcached.Options{Servers: addrs})
+			var all []string
+			for _, of := range keysByServer(t, 20, addrs...) {
+				for _, key := range of {
+					set(t, s, key, "value", time.Hour)
+				}
+				all = append(all, of...)
+			}
+			fail(proxy)
+			for range 5 {
+				ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+				values, err := s.GetMany(ctx, all)
+				cancel()
+				n := 0
+				for _, v := range values {
+					if v != nil {
+						n++
+					}
+				}
+				if n != 40 || err == nil || tier.IsOutage(err) {
+					t.Errorf("got %d values, want the 40 of two servers; error %v", n, err)
+				}
+			}
+		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/bradfitz/gomemcache/memcache"
 
@@ -15,14 +16,32 @@ import (
 	"github.com/terracecache/terrace/tier"
 )
 
-// call runs op within the context.
-func call[T any](ctx context.Context, s *Store, doing string, op func() (T, error)) (T, error) {
-	if s.invalid != nil {
-		var none T
-		return none, s.invalid
+// call runs op, which calls the server, within the context.
+func call[T any](ctx context.Context, s *Store, sv *server, doing string, op func() (T, error)) (T, error) {
+	var none T
+	began, err := s.begin(sv)
+	if err != nil {
+		return none, s.wrap(doing, err)
 	}
-	value, err := gate.Do(ctx, s.gate, op)
-	return value, s.wrap(doing, err)
+	value, err := gate.Do(ctx, sv.gate, func() (T, error) {
+		value, err := op()
+		if !isAnswer(err) { // also where nobody waits any more
+			sv.watch.failed(began)
+		}
+		return value, err
+	})
+	return value, s.wrap(doing, sv.watch.end(began, err))
+}
+
+// begin reports when a call of the server begins, or why it must not.
+func (s *Store) begin(sv *server) (began time.Duration, err error) {
+	switch {
+	case s.invalid != nil:
+		return 0, s.invalid
+	case s.closed.Load(): // all servers' gates may not be yet
+		return 0, tier.ErrClosed
+	}
+	return sv.watch.ask()
 }
 
 // wrap says what failed, and gives the errors of a closed store one identity.
@@ -30,9 +49,11 @@ func (s *Store) wrap(doing string, err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case s.invalid != nil:
+		return s.invalid
 	case errors.Is(err, tier.ErrClosed):
 		return tier.ErrClosed
-	case s.conns != nil && s.gate.Closed() && !isReply(err):
+	case s.ours() && s.closed.Load() && !isReply(err):
 		return fmt.Errorf("terrace/memcached: %s: %w (%w)", doing, tier.ErrClosed, err)
 	default:
 		return fmt.Errorf("terrace/memcached: %s: %w", doing, err)
@@ -40,34 +61,15 @@ func (s *Store) wrap(doing string, err error) error {
 }
 
 // do is call for what answers nothing.
-func do(ctx context.Context, s *Store, doing string, op func() error) error {
-	_, err := call(ctx, s, doing, func() (struct{}, error) { return struct{}{}, op() })
+func do(ctx context.Context, s *Store, sv *server, doing string, op func() error) error {
+	_, err := call(ctx, s, sv, doing, func() (struct{}, error) { return struct{}{}, op() })
 	return err
 }
 
-// redo runs op, and once again where it met a connection that the server had closed.
-// It is for what may be done twice.
-func (s *Store) redo(ctx context.Context, op func() error) error {
-	err := op()
-	if s.reconnect(ctx, err) {
-		err = op()
-	}
-	return replied(err)
-}
-
-// reconnect reports whether the error is that of a connection that the server had
-// closed and it is worth to try again, on a new one.
-func (s *Store) reconnect(ctx context.Context, err error) bool {
-	dead := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+// isDead reports whether the error is that of a connection which the server had closed.
+func isDead(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
-	if !dead || ctx.Err() != nil || s.gate.Closed() {
-		return false
-	}
-	// A server that has closed one connection (it restarted, or looks for idle ones)
-	// has most likely closed the others. Despite its name Close drops the idle
-	// connections and no more.
-	_ = s.client.Close()
-	return true
 }
 
 // ReplyError is an answer by which a server says that it has not done what it was

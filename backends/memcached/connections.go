@@ -2,9 +2,10 @@ package memcached
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"sync"
-	"sync/atomic"
 
 	"github.com/terracecache/terrace/tier"
 )
@@ -18,30 +19,20 @@ type connections struct {
 	life context.Context // ends when they are closed
 	end  context.CancelFunc
 
-	servers map[string]*watched // by address; nil where there is one alone
-
 	mu   sync.Mutex
 	live map[*connection]struct{}
 }
 
 type connection struct {
 	net.Conn
-	all      *connections
-	server   *watched // nil where there is one alone
-	answered atomic.Bool
+	all *connections
 }
 
-func newConnections(dial func(ctx context.Context, network, address string) (net.Conn, error), servers []string) *connections {
+func newConnections(dial func(ctx context.Context, network, address string) (net.Conn, error)) *connections {
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
 	}
 	c := &connections{dial: dial, live: make(map[*connection]struct{})}
-	if len(servers) > 1 {
-		c.servers = make(map[string]*watched, len(servers))
-		for _, server := range servers {
-			c.servers[server] = new(watched)
-		}
-	}
 	c.life, c.end = context.WithCancel(context.Background())
 	return c
 }
@@ -51,8 +42,7 @@ func (c *connections) DialContext(ctx context.Context, network, address string) 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(c.life, cancel)()
-	server := c.servers[address]
-	raw, err := c.dialWatched(ctx, network, address, server)
+	raw, err := dialGuarded(ctx, c.dial, network, address)
 	if err != nil {
 		return nil, err
 	}
@@ -62,9 +52,30 @@ func (c *connections) DialContext(ctx context.Context, network, address string) 
 		_ = raw.Close()
 		return nil, tier.ErrClosed
 	}
-	conn := &connection{Conn: raw, all: c, server: server}
+	conn := &connection{Conn: raw, all: c}
 	c.live[conn] = struct{}{}
 	return conn, nil
+}
+
+// dialGuarded dials in a goroutine of its own: gomemcache has some calls dial in one of its
+// own, where a panic of the user's code would end the process, and runtime.Goexit leave the
+// call waiting for ever.
+func dialGuarded(ctx context.Context, dial func(ctx context.Context, network, address string) (net.Conn, error), network, address string) (conn net.Conn, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		err = errors.New("DialContext ended the goroutine of its call")
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("DialContext panicked: %v", p)
+			}
+		}()
+		if conn, err = dial(ctx, network, address); conn == nil && err == nil {
+			err = errors.New("DialContext returned neither a connection nor an error")
+		}
+	}()
+	<-done
+	return conn, err
 }
 
 func (c *connection) Close() error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/bradfitz/gomemcache/memcache"
@@ -19,14 +20,11 @@ const drainWithin = time.Second
 
 // Store is a [tier.Bytes] that can batch and write on condition.
 type Store struct {
-	client  *memcache.Client
-	servers *selector    // nil: the client is another's, and knows its servers
-	conns   *connections // nil: the client is another's
-	options Options
-	invalid error
-	gate    *gate.Gate
-
-	gatherers *gatherers // nil: reads go alone
+	servers  []*server // one at least
+	selector *selector // of more than one
+	options  Options
+	invalid  error
+	closed   atomic.Bool
 }
 
 var (
@@ -45,14 +43,14 @@ func Open(o Options) (*Store, error) {
 		return nil, err
 	}
 	o = o.withDefaults()
-	servers := newSelector(o.Servers)
-	c := memcache.NewFromSelector(servers)
-	c.Timeout = o.Timeout
-	c.MaxIdleConns = o.MaxConnections
-	conns := newConnections(o.DialContext, o.Servers)
-	c.DialContext = conns.DialContext
-	s := &Store{client: c, servers: servers, conns: conns, options: o, gate: gate.New(o.MaxConnections)}
-	s.gatherReads()
+	s := &Store{selector: newSelector(o.Servers), options: o}
+	watches := watchAll(o.Servers)
+	for i, name := range o.Servers {
+		sv := newServer(name, o)
+		sv.watch = watches[i]
+		sv.gather(o.Gather)
+		s.servers = append(s.servers, sv)
+	}
 	return s, nil
 }
 
@@ -70,16 +68,15 @@ func NewWith(client *memcache.Client, o Options) *Store {
 		invalid = errors.New("terrace/memcached: the client is nil")
 	}
 	o = o.withDefaults()
-	s := &Store{client: client, options: o, invalid: invalid, gate: gate.New(o.MaxConnections)}
-	s.gatherReads()
-	return s
+	sv := &server{client: client, gate: gate.New(o.MaxConnections), apart: new(spell)}
+	if invalid == nil {
+		sv.gather(o.Gather)
+	}
+	return &Store{servers: []*server{sv}, options: o, invalid: invalid}
 }
 
-func (s *Store) gatherReads() {
-	if s.invalid == nil && s.options.Gather > 1 {
-		s.gatherers = newGatherers(s)
-	}
-}
+// ours reports whether the clients are of our own.
+func (s *Store) ours() bool { return s.servers[0].conns != nil }
 
 // Validate implements [tier.Validator].
 func (s *Store) Validate() error { return s.invalid }
@@ -98,18 +95,18 @@ func (s *Store) String() string { return fmt.Sprintf("memcached(prefix %q)", s.o
 // made, so that calls under way fail, and leaves a client that was given to [New] as it
 // is.
 func (s *Store) Close() error {
-	if !s.gate.Close() {
+	if s.closed.Swap(true) {
 		return nil
 	}
-	if s.gatherers != nil {
-		s.gatherers.Close()
+	for _, sv := range s.servers {
+		sv.close()
 	}
-	if s.conns != nil {
-		s.conns.Close()
-	}
-	s.gate.Drain(drainWithin)
-	if s.conns != nil {
-		_ = s.client.Close() // to forget the connections, which are closed
+	limit := time.Now().Add(drainWithin)
+	for _, sv := range s.servers {
+		sv.gate.Drain(time.Until(limit))
+		if sv.conns != nil {
+			_ = sv.client.Close() // to forget the connections, which are closed
+		}
 	}
 	return nil
 }
@@ -118,11 +115,7 @@ func (s *Store) Close() error {
 // [tier.ErrUnreadable].
 func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 	itemKey, hashed := s.itemKey(key)
-	get := s.getAlone
-	if s.gatherers != nil {
-		get = s.getGathered
-	}
-	item, err := get(ctx, itemKey)
+	item, err := s.get(ctx, s.of(itemKey), itemKey)
 	if item == nil {
 		return nil, err
 	}
@@ -131,23 +124,6 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 		return nil, fmt.Errorf("terrace/memcached: get: %w", &tier.UnreadableError{Reason: "type"})
 	}
 	return value, nil
-}
-
-// get returns nil where there is nothing.
-func (s *Store) get(ctx context.Context, key string) (*memcache.Item, error) {
-	itemKey, _ := s.itemKey(key)
-	return s.getItem(ctx, itemKey)
-}
-
-func (s *Store) getItem(ctx context.Context, itemKey string) (item *memcache.Item, err error) {
-	err = s.redo(ctx, func() error {
-		item, err = s.client.Get(itemKey)
-		return err
-	})
-	if err != nil {
-		return nil, ignoreMiss(err)
-	}
-	return item, nil
 }
 
 // Set implements [tier.Bytes]. Memcached counts in seconds: the value is kept for up
@@ -161,12 +137,13 @@ func (s *Store) Set(ctx context.Context, key string, value []byte, ttl time.Dura
 		return errors.Join(s.tooLarge(value), s.Delete(ctx, key))
 	}
 	item := s.newItem(key, value, ttl)
-	return do(ctx, s, "set", func() error {
-		err := s.redo(ctx, func() error { return s.client.Set(item) })
+	sv := s.of(item.Key)
+	return do(ctx, s, sv, "set", func() error {
+		err := sv.redo(ctx, func() error { return sv.client.Set(item) })
 		if !isReply(err) {
 			return err
 		}
-		if delErr := s.remove(ctx, key); delErr != nil {
+		if delErr := sv.remove(ctx, item.Key); delErr != nil {
 			err = fmt.Errorf("%w (and what the key held before may still be there: %w)", err, delErr)
 		}
 		return rejected(err, item)
@@ -179,10 +156,7 @@ func (s *Store) tooLarge(value []byte) error {
 
 // Delete implements [tier.Bytes].
 func (s *Store) Delete(ctx context.Context, key string) error {
-	return do(ctx, s, "delete", func() error { return s.remove(ctx, key) })
-}
-
-func (s *Store) remove(ctx context.Context, key string) error {
 	itemKey, _ := s.itemKey(key)
-	return s.redo(ctx, func() error { return ignoreMiss(s.client.Delete(itemKey)) })
+	sv := s.of(itemKey)
+	return do(ctx, s, sv, "delete", func() error { return sv.remove(ctx, itemKey) })
 }

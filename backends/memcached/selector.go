@@ -15,10 +15,10 @@ import (
 // joins n others, one key in n+1 moves, to the new one; when one leaves, only its own
 // keys move. Every process with the same servers, in whatever order, chooses alike.
 type selector struct {
-	servers []server
+	servers []choice
 }
 
-type server struct {
+type choice struct {
 	addr *addr // a pointer: the client takes equal addresses for one server
 	seed uint64
 }
@@ -58,13 +58,13 @@ func checkServers(names []string) error {
 // newSelector takes servers that checkServers has passed. Their texts are what counts:
 // another spelling is another server.
 func newSelector(names []string) *selector {
-	s := &selector{servers: make([]server, len(names))}
+	s := &selector{servers: make([]choice, len(names))}
 	for i, name := range names {
 		a := &addr{network: "tcp", address: name}
 		if strings.Contains(name, "/") {
 			a.network = "unix"
 		}
-		s.servers[i] = server{addr: a, seed: hash(name)}
+		s.servers[i] = choice{addr: a, seed: hash(name)}
 	}
 	return s
 }
@@ -74,19 +74,24 @@ func (s *selector) PickServer(key string) (net.Addr, error) {
 	if len(s.servers) == 0 {
 		return nil, memcache.ErrNoServers
 	}
+	return s.servers[s.pick(key)].addr, nil
+}
+
+// pick returns the number of the key's server, of which there is one at least.
+func (s *selector) pick(key string) int {
 	if len(s.servers) == 1 {
-		return s.servers[0].addr, nil
+		return 0
 	}
 	k := hash(key)
-	best, top := s.servers[0], mix(k^s.servers[0].seed)
-	for _, server := range s.servers[1:] {
+	best, top := 0, mix(k^s.servers[0].seed)
+	for i, server := range s.servers[1:] {
 		// Equal scores are broken by the name, so that the order does not count.
 		score := mix(k ^ server.seed)
-		if score > top || score == top && server.addr.address < best.addr.address {
-			best, top = server, score
+		if score > top || score == top && server.addr.address < s.servers[best].addr.address {
+			best, top = i+1, score
 		}
 	}
-	return best.addr, nil
+	return best
 }
 
 // Each implements [memcache.ServerSelector].

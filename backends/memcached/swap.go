@@ -50,10 +50,11 @@ func (s *Store) tombstone(key string) *memcache.Item {
 }
 
 func (s *Store) setIf(ctx context.Context, key string, item *memcache.Item, head []byte) (bool, error) {
-	return call(ctx, s, "set on condition", func() (bool, error) {
+	sv := s.of(item.Key)
+	return call(ctx, s, sv, "set on condition", func() (bool, error) {
 		var lost error // what became of an earlier try whose answer did not come
 		for range swapTries {
-			held, err := s.get(ctx, key)
+			held, err := sv.get(ctx, item.Key)
 			switch {
 			case err != nil:
 				return false, errors.Join(lost, err)
@@ -65,16 +66,16 @@ func (s *Store) setIf(ctx context.Context, key string, item *memcache.Item, head
 				}
 				return false, nil
 			}
-			err = s.replace(held, item)
+			err = sv.replace(held, item)
 			switch {
 			case err == nil:
 				return true, nil
 			case errors.Is(err, memcache.ErrCASConflict), errors.Is(err, memcache.ErrNotStored), errors.Is(err, memcache.ErrCacheMiss):
 				// Written or dropped since we looked: look again.
 			case isReply(err):
-				_ = s.replace(held, s.tombstone(key)) // if it fails the key was written again, or the server is gone
+				_ = sv.replace(held, s.tombstone(key)) // if it fails the key was written again, or the server is gone
 				return false, rejected(err, item)
-			case lost == nil && s.reconnect(ctx, err):
+			case lost == nil && sv.reconnect(ctx, err):
 				lost = err
 			default:
 				return false, err
@@ -96,15 +97,15 @@ func (s *Store) headOf(held *memcache.Item, key string) []byte {
 }
 
 // replace puts item in the place of held, which is nil where there was nothing.
-func (s *Store) replace(held, item *memcache.Item) error {
+func (sv *server) replace(held, item *memcache.Item) error {
 	switch {
 	case held != nil:
 		item.CasID = held.CasID
-		return replied(s.client.CompareAndSwap(item))
+		return replied(sv.client.CompareAndSwap(item))
 	case item.Expiration == gone:
 		return nil
 	default:
-		return replied(s.client.Add(item))
+		return replied(sv.client.Add(item))
 	}
 }
 

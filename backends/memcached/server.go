@@ -1,0 +1,112 @@
+package memcached
+
+import (
+	"context"
+
+	"github.com/bradfitz/gomemcache/memcache"
+
+	"github.com/terracecache/terrace/backends/internal/gate"
+	"github.com/terracecache/terrace/backends/internal/gather"
+)
+
+// server is one of a store's, with a client, places for calls, and round trips of its own, so
+// that none takes anything of another: a client's Close drops the idle connections of all its
+// servers, and its GetMulti takes as long as its slowest. Of another's client the servers are
+// not known, and taken for one.
+type server struct {
+	client *memcache.Client
+	conns  *connections // nil: the client is another's
+	gate   *gate.Gate
+	watch  *watch // nil where there is one alone
+
+	gatherer *gather.Gatherer[*memcache.Item] // nil: reads go alone
+	apart    *spell                           // nil where the servers are known
+}
+
+// newServer returns the server of that name of a store of its own.
+func newServer(name string, o Options) *server {
+	conns := newConnections(o.DialContext)
+	client := memcache.NewFromSelector(newSelector([]string{name}))
+	client.Timeout, client.MaxIdleConns = o.Timeout, o.MaxConnections
+	client.DialContext = conns.DialContext
+	return &server{client: client, conns: conns, gate: gate.New(o.MaxConnections)}
+}
+
+// gather has Gets that are under way at the same time share round trips.
+func (sv *server) gather(most int) {
+	if most <= 1 {
+		return
+	}
+	fetch := sv.fetch
+	if sv.apart != nil {
+		fetch = sv.fetchApart
+	}
+	sv.gatherer = gather.New(sv.gate, most, fetch)
+}
+
+// close turns away who has not begun, and ends the calls of a client of our own.
+func (sv *server) close() {
+	sv.gate.Close()
+	if sv.gatherer != nil {
+		sv.gatherer.Close()
+	}
+	if sv.conns != nil {
+		sv.conns.Close()
+	}
+}
+
+// of returns the server of an item.
+func (s *Store) of(itemKey string) *server {
+	if len(s.servers) == 1 {
+		return s.servers[0]
+	}
+	return s.servers[s.selector.pick(itemKey)]
+}
+
+// redo runs op, and once again where it met a connection that the server had closed.
+// It is for what may be done twice.
+func (sv *server) redo(ctx context.Context, op func() error) error {
+	err := op()
+	if sv.reconnect(ctx, err) {
+		err = op()
+	}
+	return replied(err)
+}
+
+// reconnect reports whether the error is that of a connection that the server had
+// closed and it is worth to try again, on a new one.
+func (sv *server) reconnect(ctx context.Context, err error) bool {
+	if !isDead(err) || ctx.Err() != nil || sv.gate.Closed() {
+		return false
+	}
+	// A server that has closed one connection (it restarted, or looks for idle ones)
+	// has most likely closed the others. Despite its name Close drops the idle
+	// connections and no more.
+	_ = sv.client.Close()
+	return true
+}
+
+// get returns nil where there is nothing.
+func (sv *server) get(ctx context.Context, itemKey string) (item *memcache.Item, err error) {
+	err = sv.redo(ctx, func() error {
+		item, err = sv.client.Get(itemKey)
+		return err
+	})
+	if err != nil {
+		return nil, ignoreMiss(err)
+	}
+	return item, nil
+}
+
+// getMulti returns what there is, with an error too.
+func (sv *server) getMulti(ctx context.Context, itemKeys []string) (items map[string]*memcache.Item, err error) {
+	err = sv.redo(ctx, func() error {
+		items, err = sv.client.GetMulti(itemKeys)
+		return err
+	})
+	return items, err
+}
+
+func (sv *server) remove(ctx context.Context, itemKey string) error {
+	return sv.redo(ctx, func() error { return ignoreMiss(sv.client.Delete(itemKey)) })
+}
