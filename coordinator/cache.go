@@ -144,7 +144,7 @@ func (c *Cache[K, V]) closeListening(ctx context.Context) error {
 // goroutine and trust the answer, else nil.
 func (c *Cache[K, V]) topStore() tier.Store[K, V] {
 	top := c.levels[0]
-	if !top.local || top.floor.Load() != noFloor || !top.repeats.empty() {
+	if !top.local || top.floor.Load() != noFloor || !top.repeats.empty() || top.repeats.forgotten.Load() != nil {
 		return nil
 	}
 	return top.store
@@ -185,8 +185,7 @@ type level[K comparable, V any] struct {
 	timeout time.Duration
 
 	// floor is the Instant up to which nothing in the tier is trusted: what a
-	// Clear that failed, or a failed write that had to be forgotten, left there.
-	// Both are Instants.
+	// Clear that failed left there. Both are Instants.
 	floor    atomic.Int64
 	floorEnd atomic.Int64 // when all from before the floor must be dead
 	breaker  *breaker     // nil where there is none

@@ -82,11 +82,15 @@ func (c *Cache[K, V]) distrust(i int, before tier.Instant) {
 	}
 }
 
-// trusts reports whether an entry is from after what the level is not trusted for.
-// It lifts the floor when all from before must be dead.
-func (c *Cache[K, V]) trusts(i int, e *tier.Entry[V]) bool {
-	floor := c.levels[i].floor.Load()
-	return floor == noFloor || c.isAbove(i, floor, e)
+// trusts reports whether an entry is from after what the level is not trusted for, as a
+// whole or of its key. It trusts the level again when all from before must be dead.
+func (c *Cache[K, V]) trusts(i int, key K, e *tier.Entry[V]) bool {
+	l := c.levels[i]
+	if floor := l.floor.Load(); floor != noFloor && !c.isAbove(i, floor, e) {
+		return false
+	}
+	f := l.repeats.forgotten.Load()
+	return f == nil || c.isRemembered(i, f, key, e)
 }
 
 func (c *Cache[K, V]) isAbove(i int, floor int64, e *tier.Entry[V]) bool {
@@ -95,6 +99,14 @@ func (c *Cache[K, V]) isAbove(i int, floor int64, e *tier.Entry[V]) bool {
 		c.retop()
 	}
 	return e.LoadedAt() > tier.Instant(floor)
+}
+
+// isRemembered reports whether no write that was forgotten may be newer than the entry.
+func (c *Cache[K, V]) isRemembered(i int, f *forgotten[K], key K, e *tier.Entry[V]) bool {
+	if now := tier.Now(); f.isOver(now) && c.levels[i].repeats.trustAgain(now) && i == 0 {
+		c.retop()
+	}
+	return !f.doubts(key, e.LoadedAt())
 }
 
 // longestIn returns the longest life that an entry in the level may have. In a shared

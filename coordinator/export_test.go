@@ -14,3 +14,7 @@ func ClearsUp[K comparable, V any](c *Cache[K, V]) bool {
 	defer c.above.mu.Unlock()
 	return c.above.clearing
 }
+
+// ServesFirst reports whether hits are served from the first tier without a look at what is
+// known of it.
+func ServesFirst[K comparable, V any](c *Cache[K, V]) bool { return c.settings.Load().top != nil }

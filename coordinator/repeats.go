@@ -18,14 +18,18 @@ import (
 // where entry is nil. Until it is done, reads of the level take it for the level's
 // answer (W4), unless the bus has told that others have written since.
 type repeat[V any] struct {
-	entry *tier.Entry[V]
-	at    tier.Instant // when it began
-	seen  sighting     // of a load: what the level held before it
+	entry  *tier.Entry[V]
+	at     tier.Instant // when it began
+	loaded bool         // it is of a load
+	seen   sighting     // of a load: what the level held before it
 }
 
 // repeats holds the writes that failed in one level, the newest of each key, and at
 // most max of them. A write is of no more use when all that it would overwrite must
-// be dead; beyond max the one of which that is so the soonest is forgotten.
+// be dead; beyond max the one of which that is so the soonest is forgotten, and what the
+// level holds of its key is not trusted. In a shared level that is never known. There those
+// of loads make room for others: without them other processes read what is older until it
+// ends, as they may, and without a Delete what they may not. Then the oldest is forgotten.
 type repeats[K comparable, V any] struct {
 	count atomic.Int64 // len(keys), to spare readers the lock
 
@@ -39,6 +43,8 @@ type repeats[K comparable, V any] struct {
 	rush    chan struct{} // closed when closing
 	again   chan struct{} // of one: the level answers again
 	doubted tier.Instant  // up to when no write that began is an answer
+
+	forgotten atomic.Pointer[forgotten[K]] // nil where none is
 }
 
 type pending[K comparable, V any] struct {
@@ -48,6 +54,7 @@ type pending[K comparable, V any] struct {
 	round int // in which it was tried last
 	index int // in order
 
+	loads   bool // all that the level lacks of the key are loads
 	doubted bool // it is no answer
 }
 
@@ -108,28 +115,51 @@ func (r *repeats[K, V]) doubtAll(upTo tier.Instant) {
 	r.doubted = upTo
 }
 
-// put keeps a write as the newest of its key. Where another has to be forgotten it
-// calls distrust first. It reports whether that was so, and whether a worker has to
-// be started.
-func (r *repeats[K, V]) put(key K, w repeat[V], dead tier.Instant, distrust func()) (forgot, start bool) {
+// put keeps a write as the newest of its key. It reports whether one had to be forgotten,
+// and whether a worker has to be started.
+func (r *repeats[K, V]) put(key K, w repeat[V], dead tier.Instant) (forgot, start bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if p := r.keys[key]; p != nil {
-		p.write, p.dead, p.doubted = w, dead, false
+		p.write, p.dead, p.loads, p.doubted = w, dead, p.loads && w.loaded, false
 		heap.Fix(&r.order, p.index)
 	} else {
-		p := &pending[K, V]{key: key, write: w, dead: dead}
+		p := &pending[K, V]{key: key, write: w, dead: dead, loads: w.loaded}
 		r.keys[key] = p
 		heap.Push(&r.order, p)
 		if forgot = len(r.keys) > r.max; forgot {
-			distrust()
-			r.remove(r.order[0])
+			r.makeRoom(r.order[0])
 		}
 	}
 	r.count.Store(int64(len(r.keys)))
 	start = !r.running
 	r.running = true
 	return forgot, start
+}
+
+// makeRoom forgets a write. Readers find its key doubted before they miss it here. It is
+// called with the lock held.
+func (r *repeats[K, V]) makeRoom(p *pending[K, V]) {
+	f := r.forgotten.Load()
+	if f == nil {
+		f = newForgotten[K]()
+	}
+	f.note(p.key, tier.Now(), p.dead)
+	r.forgotten.Store(f)
+	r.remove(p)
+}
+
+// trustAgain drops the keys of forgotten writes once all that is doubted must be dead, and
+// reports whether it has.
+func (r *repeats[K, V]) trustAgain(now tier.Instant) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f := r.forgotten.Load()
+	if f == nil || !f.isOver(now) {
+		return false
+	}
+	r.forgotten.Store(nil)
+	return true
 }
 
 // done forgets the key's write, which has been made or overtaken, and reports
@@ -158,13 +188,13 @@ func (r *repeats[K, V]) becomeDeletions(at tier.Instant) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, p := range r.keys {
-		p.write = repeat[V]{at: at}
+		p.write, p.loads = repeat[V]{at: at}, false
 	}
 	heap.Init(&r.order)
 }
 
 // forget forgets the writes that began up to the instant, at which the level has
-// been cleared.
+// been cleared, and of whatever else was forgotten by then that it was.
 func (r *repeats[K, V]) forget(upTo tier.Instant) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -172,6 +202,9 @@ func (r *repeats[K, V]) forget(upTo tier.Instant) {
 		if p.write.at <= upTo {
 			r.remove(p)
 		}
+	}
+	if f := r.forgotten.Load(); f != nil && f.last <= upTo {
+		r.forgotten.Store(nil)
 	}
 }
 
@@ -226,16 +259,21 @@ func (r *repeats[K, V]) isClosing() bool {
 	return r.closing
 }
 
-// soonestDead is a heap of writes, the one that is of no more use the soonest first.
+// soonestDead is a heap of writes, the one that is to be forgotten first at its top.
 type soonestDead[K comparable, V any] []*pending[K, V]
 
 func (h soonestDead[K, V]) Len() int { return len(h) }
 
 func (h soonestDead[K, V]) Less(i, j int) bool {
-	if h[i].dead != h[j].dead {
-		return h[i].dead < h[j].dead
+	a, b := h[i], h[j]
+	switch {
+	case a.dead != b.dead:
+		return a.dead < b.dead
+	case a.loads != b.loads:
+		return a.loads
+	default:
+		return a.write.at < b.write.at
 	}
-	return h[i].write.at < h[j].write.at
 }
 
 func (h soonestDead[K, V]) Swap(i, j int) {
@@ -266,17 +304,16 @@ func (c *Cache[K, V]) repeatLater(ctx context.Context, i int, key K, w repeat[V]
 	}
 	l := c.levels[i]
 	if w.entry != nil && (errors.Is(cause, tier.ErrTooLarge) || errors.Is(cause, tier.ErrUnencodable)) {
-		w = repeat[V]{at: w.at}
+		w = repeat[V]{at: w.at, loaded: w.loaded}
 		if l.swap == nil || c.apply(ctx, l, key, w, tier.Now()) == nil {
 			c.settled(l, key)
 			return
 		}
 	}
-	now := tier.Now()
-	forgot, start := l.repeats.put(key, w, now.Add(c.longestIn(l)), func() { c.distrust(i, now) })
+	forgot, start := l.repeats.put(key, w, tier.Now().Add(c.longestIn(l)))
 	if forgot {
 		l.counts.forgotten.Add(1)
-		c.log.warn("too many failed writes to remember; nothing that the tier holds from before is trusted", l.name,
+		c.log.warn("too many failed writes to remember; what the tier holds of their keys from before is not trusted", l.name,
 			fmt.Errorf("limits: %d to recover", c.settings.Load().limits.Recovery))
 	}
 	if i == 0 {

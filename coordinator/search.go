@@ -130,7 +130,7 @@ func (c *Cache[K, V]) look(ctx context.Context, i int, key K) (e *tier.Entry[V],
 		c.levelFailed(l, "get", err)
 		return nil, sighting{}
 	}
-	if e == nil || !c.trusts(i, e) {
+	if e == nil || !c.trusts(i, key, e) {
 		return nil, seen
 	}
 	return e, seen

@@ -29,7 +29,7 @@ func (c *Cache[K, V]) storeLoaded(ctx context.Context, f *flight[K, V], e *tier.
 		switch {
 		case err != nil:
 			c.levelFailed(l, "store", err)
-			w := repeat[V]{at: e.LoadedAt()}
+			w := repeat[V]{at: e.LoadedAt(), loaded: true}
 			if keep {
 				w.entry, w.seen = e, x.at(i)
 			}
