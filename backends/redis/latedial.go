@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -198,6 +199,30 @@ func (c *lateConn) address(of func(net.Conn) net.Addr) net.Addr {
 	}
 	return lateAddr{c.network, c.addr}
 }
+
+// SyscallConn implements [syscall.Conn], by which go-redis looks whether the server has closed
+// a connection, or sent something, while that was idle.
+func (c *lateConn) SyscallConn() (syscall.RawConn, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if socket, ok := c.conn.(syscall.Conn); ok {
+		return socket.SyscallConn()
+	}
+	return noSocket{}, nil
+}
+
+// noSocket is that of a connection that does not stand, or of one where go-redis does not look
+// either when it stood at once, as of TLS: it calls nothing, so that nothing is found wrong.
+type noSocket struct{}
+
+// Control implements [syscall.RawConn].
+func (noSocket) Control(func(uintptr)) error { return nil }
+
+// Read implements [syscall.RawConn].
+func (noSocket) Read(func(uintptr) bool) error { return nil }
+
+// Write implements [syscall.RawConn].
+func (noSocket) Write(func(uintptr) bool) error { return nil }
 
 // lateAddr is the address that a connection was to be made to.
 type lateAddr struct{ network, addr string }
