@@ -118,7 +118,7 @@ func TestFailedWritesAreRepeated(t *testing.T) {
 }
 
 // What cannot be remembered is not forgotten: the tier is not trusted for what it
-// holds from before.
+// holds of those keys from before.
 func TestForgottenWritesAreSafe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var down atomic.Bool
