@@ -201,7 +201,7 @@ func (w *watch) end(began time.Duration, err error) error {
 
 // isAnswer reports whether what came of a call tells that its server answers.
 func isAnswer(err error) bool {
-	for _, of := range []error{memcache.ErrCacheMiss, memcache.ErrCASConflict, memcache.ErrNotStored, tier.ErrTooLarge, errContended} {
+	for _, of := range []error{memcache.ErrCacheMiss, memcache.ErrCASConflict, memcache.ErrNotStored, tier.ErrTooLarge, errContended, errOutcomeUnknown} {
 		if errors.Is(err, of) {
 			return true
 		}
