@@ -3,6 +3,7 @@ package memcached
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,9 +13,9 @@ import (
 	"github.com/terracecache/terrace/tier"
 )
 
-// Of several servers one that does not answer is left alone, so that its keys fail at once
-// and its silence is not taken for that of all. Of one server alone a cache's breaker is
-// enough.
+// Of several servers one that does not answer while others do is left alone, so that its keys
+// fail at once and its silence is not taken for that of all. Where none answers, or there is
+// one alone, a cache's breaker is enough.
 
 // LeftAloneError says that a server has not answered of late, and so was not asked, or that a
 // call which it had got before has failed too. It is [tier.Resting]: the store serves the keys
@@ -45,7 +46,7 @@ func (e *LeftAloneError) Outage() bool { return false }
 func (e *LeftAloneError) RetryAfter() time.Duration { return aloneFor }
 
 // ServerError is the failure of a call to one of several servers, of which another has
-// answered within the last second: so it is no outage of the store.
+// answered since this one does not: so it is no outage of the store.
 type ServerError struct {
 	Server string
 	Err    error
@@ -76,9 +77,9 @@ const (
 	// leastWait is how long a caller has waited at least whose leaving tells something of
 	// the server.
 	leastWait = 20 * time.Millisecond
-	// lately is for how long an answer of one server says that a failure of another is not
-	// that of all.
-	lately = time.Second
+	// justBefore is how long before a call that failed at once another server's answer still
+	// tells that it is not all of them: there was no time for one since.
+	justBefore = 100 * time.Millisecond
 )
 
 // watch sees how one server of several answers. An answer counts where somebody waited for
@@ -91,6 +92,8 @@ type watch struct {
 	epoch  time.Time // of all its times, and of the others'
 
 	answered atomic.Int64 // when it did last
+	silent   atomic.Int64 // when the first of the calls began that have failed since
+	since    atomic.Int64 // from when on an answer of another tells that it is not all of them
 	alone    atomic.Bool
 
 	mu       sync.Mutex
@@ -98,6 +101,9 @@ type watch struct {
 	counted  time.Duration // when the last of them was
 	until    time.Duration // when it may be asked again while it is left alone
 }
+
+// never is before all times.
+const never = math.MinInt64
 
 // watchAll makes watches for servers of these names. One alone is not watched.
 func watchAll(names []string) []*watch {
@@ -108,7 +114,9 @@ func watchAll(names []string) []*watch {
 	epoch := time.Now()
 	for i, name := range names {
 		all[i] = &watch{name: name, epoch: epoch}
-		all[i].answered.Store(int64(-2 * lately))
+		all[i].answered.Store(never)
+		all[i].silent.Store(never)
+		all[i].since.Store(never)
 	}
 	for i, w := range all {
 		for j, other := range all {
@@ -123,7 +131,8 @@ func watchAll(names []string) []*watch {
 func (w *watch) now() time.Duration { return time.Since(w.epoch) }
 
 // ask reports when a call begins, or that it must not: of a server that is left alone it lets
-// one through in aloneFor.
+// one through in aloneFor. Where the others do not answer either it lets all through, as there
+// is nothing then that the call could harm, and the breaker's probe must not be refused.
 func (w *watch) ask() (began time.Duration, err error) {
 	if w == nil {
 		return 0, nil
@@ -134,7 +143,7 @@ func (w *watch) ask() (began time.Duration, err error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.alone.Load() {
+	if w.alone.Load() && w.othersAnswer() {
 		if began < w.until {
 			return 0, &LeftAloneError{Server: w.name}
 		}
@@ -172,7 +181,15 @@ func (w *watch) failed(began time.Duration) {
 		w.failures = 0 // there was an answer between them
 	}
 	w.counted = now
-	if w.failures++; w.failures >= enoughFailures {
+	if w.failures++; w.failures == 1 {
+		since := began
+		if now-began < leastWait {
+			since -= justBefore
+		}
+		w.silent.Store(int64(began))
+		w.since.Store(int64(since))
+	}
+	if w.failures >= enoughFailures {
 		w.until = now + aloneFor
 		w.alone.Store(true)
 	}
@@ -190,12 +207,12 @@ func (w *watch) end(began time.Duration, err error) error {
 		w.failed(began)
 	}
 	switch {
+	case !w.othersAnswer():
+		return err
 	case w.alone.Load():
 		return &LeftAloneError{Server: w.name, Err: err}
-	case w.othersAnswer():
-		return &ServerError{Server: w.name, Err: err}
 	default:
-		return err
+		return &ServerError{Server: w.name, Err: err}
 	}
 }
 
@@ -209,10 +226,12 @@ func isAnswer(err error) bool {
 	return err == nil || isReply(err)
 }
 
+// othersAnswer reports whether another server has answered since this one does not, and has
+// not failed since.
 func (w *watch) othersAnswer() bool {
-	now := w.now()
+	since := w.since.Load()
 	for _, other := range w.others {
-		if now-time.Duration(other.answered.Load()) < lately {
+		if answered := other.answered.Load(); answered > since && answered > other.silent.Load() {
 			return true
 		}
 	}

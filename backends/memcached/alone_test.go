@@ -80,7 +80,10 @@ func TestC91OneServerOfSeveralFails(t *testing.T) {
 				asking.Go(func() { _ = ask(key) })
 			}
 			asking.Wait()
-			await(t, "the server is left alone", func() bool { return alone(ask(keys[proxy.Addr()][0])) })
+			await(t, "the server is left alone", func() bool {
+				want(t, s, healthy[0], "value")
+				return alone(ask(keys[proxy.Addr()][0]))
+			})
 
 			// One call in a second asks it.
 			refused, met := 0, 0
@@ -161,7 +164,8 @@ func TestAServerIsLeftAloneOnceTwoCallsFailed(t *testing.T) {
 	proxy := servers.Proxy(t, servers.Memcached(t).Addr())
 	addrs := []string{proxy.Addr(), servers.Memcached(t).Addr()}
 	s := open(t, memcached.Options{Servers: addrs, Timeout: time.Second})
-	keys := keysByServer(t, 64, addrs...)[proxy.Addr()]
+	byServer := keysByServer(t, 64, addrs...)
+	keys, well := byServer[proxy.Addr()], byServer[addrs[1]][0]
 	proxy.Delay(5 * time.Millisecond) // so that each call makes a connection
 	var calls sync.WaitGroup
 	for _, key := range keys {
@@ -176,6 +180,7 @@ func TestAServerIsLeftAloneOnceTwoCallsFailed(t *testing.T) {
 		} else if !isLeftAlone(err) {
 			asked++
 		}
+		set(t, s, well, "value", time.Hour)
 	}
 	if asked > 3 {
 		t.Errorf("%d of %d calls asked a server that does not answer, want 2, and one a second", asked, len(keys))
@@ -238,10 +243,22 @@ func TestTheOutageOfAllServersIsOne(t *testing.T) {
 	}
 	one.BlackHole()
 	other.BlackHole()
-	await(t, "a call tells of the outage", func() bool {
-		_, err := s.Get(t.Context(), keys[addrs[0]][0])
-		_, err2 := s.Get(t.Context(), keys[addrs[1]][0])
-		return tier.IsOutage(err) || tier.IsOutage(err2) || isLeftAlone(err) && isLeftAlone(err2)
+	for range 4 {
+		for _, addr := range addrs {
+			if _, err := s.Get(t.Context(), keys[addr][0]); !tier.IsOutage(err) {
+				t.Errorf("no server answers: got %v, want an outage", err)
+			}
+		}
+	}
+	// As soon as one is back it is the other that is left alone.
+	one.Restore()
+	await(t, "the server that is back is asked", func() bool {
+		_, err := s.Get(t.Context(), keys[one.Addr()][0])
+		return err == nil
+	})
+	await(t, "the other is left alone", func() bool {
+		_, err := s.Get(t.Context(), keys[other.Addr()][0])
+		return isLeftAlone(err)
 	})
 }
 
@@ -263,10 +280,11 @@ func TestAServerThatReadsNothingIsLeftAlone(t *testing.T) {
 	}()
 	addrs := []string{l.Addr().String(), servers.Memcached(t).Addr()}
 	s := open(t, memcached.Options{Servers: addrs, Timeout: 100 * time.Millisecond, MaxValueSize: 64 << 20})
-	keys := keysByServer(t, 3, addrs...)[l.Addr().String()]
+	keys := keysByServer(t, 3, addrs...)
 	value := make([]byte, 16<<20)
-	for _, key := range keys {
+	for _, key := range keys[addrs[0]] {
 		err = s.Set(t.Context(), key, value, time.Hour)
+		set(t, s, keys[addrs[1]][0], "value", time.Hour)
 	}
 	if !isLeftAlone(err) {
 		t.Errorf("after two writes that timed out: got %v, want the server left alone", err)
@@ -313,8 +331,10 @@ func TestHalfAnAnswerIsNone(t *testing.T) {
 	addrs := []string{addr, servers.Memcached(t).Addr()}
 	s := open(t, memcached.Options{Servers: addrs, Timeout: 100 * time.Millisecond})
 	var err error
-	for _, key := range keysByServer(t, 3, addrs...)[addr] {
+	keys := keysByServer(t, 3, addrs...)
+	for _, key := range keys[addr] {
 		_, err = s.Get(t.Context(), key)
+		set(t, s, keys[addrs[1]][0], "value", time.Hour)
 	}
 	if !isLeftAlone(err) {
 		t.Errorf("after two calls that timed out: got %v, want the server left alone", err)
@@ -455,11 +475,14 @@ func TestBackOneIntervalAfterAProbeThatWasLost(t *testing.T) {
 		const timeout = 900 * time.Millisecond
 		addrs := []string{"a:1", "b:1"}
 		s := open(t, memcached.Options{Servers: addrs, Timeout: timeout, DialContext: dial})
-		key := keysByServer(t, 1, addrs...)["a:1"][0]
+		keys := keysByServer(t, 1, addrs...)
 		get := func() error {
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
-			_, err := s.Get(ctx, key)
+			_, err := s.Get(ctx, keys["a:1"][0])
+			if _, err := s.Get(t.Context(), keys["b:1"][0]); err != nil {
+				t.Errorf("of the other server: %v", err)
+			}
 			return err
 		}
 		if err := get(); err != nil {
