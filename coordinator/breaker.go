@@ -54,7 +54,7 @@ func newBreaker(o tier.Breaker, closed func()) *breaker {
 			Timeout:      o.Probe,
 			ReadyToTrip:  func(c gobreaker.Counts) bool { return int(c.ConsecutiveFailures) >= o.Failures },
 			IsSuccessful: func(err error) bool { return !tier.IsOutage(err) },
-			IsExcluded:   func(err error) bool { return errors.Is(err, errCallerLeft) },
+			IsExcluded:   saysNothing,
 			OnStateChange: func(_ string, _, to gobreaker.State) {
 				if to == gobreaker.StateClosed {
 					closed()
@@ -119,6 +119,13 @@ func (b *breaker) state() string {
 		return ""
 	}
 	return b.circuit.State().String()
+}
+
+// saysNothing reports whether what a call came to is neither a failure of the tier nor an
+// answer: its caller left, or a part of the tier that rests was not asked.
+func saysNothing(err error) bool {
+	var part tier.Resting
+	return errors.Is(err, errCallerLeft) || errors.As(err, &part)
 }
 
 // judged returns what a call says of its tier: nothing, if it ended because its

@@ -152,6 +152,15 @@ func (w *watch) ask() (began time.Duration, err error) {
 	return began, nil
 }
 
+// askAgain has the next call ask a server that is left alone, as one that did has left.
+func (w *watch) askAgain() {
+	if w.alone.Load() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.until = w.now()
+	}
+}
+
 // hasAnswered notes an answer that somebody waited for.
 func (w *watch) hasAnswered() {
 	if w == nil {
@@ -195,10 +204,26 @@ func (w *watch) failed(began time.Duration) {
 	}
 }
 
+// note notes what came of a call, whether somebody waits for it or not: a failure, or an answer
+// that came after the time of all who waited.
+func (w *watch) note(ctx context.Context, began time.Duration, err error) {
+	if w == nil {
+		return
+	}
+	deadline, limited := ctx.Deadline()
+	late := limited && !time.Now().Before(deadline) && w.now()-began >= leastWait
+	if late || !isAnswer(err) {
+		w.failed(began)
+	}
+}
+
 // end notes what came of a call for its caller, and returns what he is to be told.
 func (w *watch) end(began time.Duration, err error) error {
 	switch {
-	case w == nil || errors.Is(err, tier.ErrClosed) || errors.Is(err, context.Canceled):
+	case w == nil || errors.Is(err, tier.ErrClosed):
+		return err
+	case errors.Is(err, context.Canceled):
+		w.askAgain()
 		return err
 	case isAnswer(err):
 		w.hasAnswered()

@@ -3,7 +3,6 @@ package memcached
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -13,7 +12,6 @@ import (
 	"github.com/bradfitz/gomemcache/memcache"
 
 	"github.com/terracecache/terrace/backends/internal/failure"
-	"github.com/terracecache/terrace/tier"
 )
 
 const (
@@ -63,7 +61,8 @@ func (b *batch) each(do func(sv *server, places []int)) {
 }
 
 // GetMany implements [tier.BytesBatcher]. What other programs wrote counts as
-// nothing. With an error it has what the other servers answered.
+// nothing. With an error it has what the other servers answered: once one cannot be reached the
+// rest of its keys is left out.
 func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 	values := make([][]byte, len(keys))
 	b := s.newBatch(keys)
@@ -86,13 +85,17 @@ func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 			mu.Lock()
 			failed.Add(err)
 			mu.Unlock()
-			if ctx.Err() != nil || s.closed.Load() {
+			if ctx.Err() != nil || s.closed.Load() || sv.isDown(err) {
 				return
 			}
 		}
 	})
 	return values, failed.Join()
 }
+
+// isDown reports whether an error of a batch is that of all that the server has of it. Of
+// another's client the server is not known, and so may be several.
+func (sv *server) isDown(err error) bool { return sv.apart == nil && !isAnswer(err) }
 
 // putValue puts an item's value at all places of its key. Each is its caller's.
 func (s *Store) putValue(values [][]byte, b *batch, place int, item *memcache.Item, key string) {
@@ -142,8 +145,7 @@ func (s *Store) each(ctx context.Context, keys []string, write func(i int) error
 				mu.Lock()
 				failed.Add(err)
 				mu.Unlock()
-				// Of another's client the server is not known, and so may be several.
-				if sv.apart == nil && !isReply(err) && !errors.Is(err, tier.ErrTooLarge) {
+				if sv.isDown(err) {
 					down.Store(true)
 				}
 				if ctx.Err() != nil || s.closed.Load() {

@@ -2,7 +2,9 @@ package memcached_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -103,5 +105,24 @@ func TestABatchHasWhatOthersAnswered(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestABatchLeavesASilentServerOut: it is asked once, and not for each part of a large batch.
+func TestABatchLeavesASilentServerOut(t *testing.T) {
+	asked := 0
+	s := open(t, memcached.Options{Servers: []string{"127.0.0.1:1"}, DialContext: func(context.Context, string, string) (net.Conn, error) {
+		asked++
+		return nil, errors.New("refused")
+	}})
+	keys := make([]string, 5000)
+	for i := range keys {
+		keys[i] = fmt.Sprint("key", i)
+	}
+	if _, err := s.GetMany(t.Context(), keys); err == nil {
+		t.Error("an answer from nowhere")
+	}
+	if asked != 1 {
+		t.Errorf("the server was asked %d times", asked)
 	}
 }

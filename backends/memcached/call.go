@@ -19,27 +19,30 @@ import (
 // call runs op, which calls the server, within the context.
 func call[T any](ctx context.Context, s *Store, sv *server, doing string, op func() (T, error)) (T, error) {
 	var none T
-	began, err := s.begin(sv)
+	began, err := s.begin(ctx, sv)
 	if err != nil {
 		return none, s.wrap(doing, err)
 	}
 	value, err := gate.Do(ctx, sv.gate, func() (T, error) {
 		value, err := op()
-		if !isAnswer(err) { // also where nobody waits any more
-			sv.watch.failed(began)
-		}
+		sv.watch.note(ctx, began, err)
 		return value, err
 	})
 	return value, s.wrap(doing, sv.watch.end(began, err))
 }
 
 // begin reports when a call of the server begins, or why it must not.
-func (s *Store) begin(sv *server) (began time.Duration, err error) {
+func (s *Store) begin(ctx context.Context, sv *server) (began time.Duration, err error) {
 	switch {
 	case s.invalid != nil:
 		return 0, s.invalid
 	case s.closed.Load(): // all servers' gates may not be yet
 		return 0, tier.ErrClosed
+	case sv.watch == nil:
+		return 0, nil
+	}
+	if err := ctx.Err(); err != nil { // or it would be the one call that asks a server left alone
+		return 0, err
 	}
 	return sv.watch.ask()
 }

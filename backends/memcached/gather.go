@@ -20,7 +20,7 @@ func (s *Store) get(ctx context.Context, sv *server, itemKey string) (*memcache.
 	if sv.gatherer == nil || sv.apart != nil && sv.apart.lasts() {
 		return s.getAlone(ctx, sv, itemKey)
 	}
-	began, err := s.begin(sv)
+	began, err := s.begin(ctx, sv)
 	if err != nil {
 		return nil, s.wrap("get", err)
 	}
@@ -50,10 +50,9 @@ func (sv *server) fetch(ctx context.Context, keys []string, answers []gather.Ans
 		return
 	}
 	began := sv.watch.now()
-	switch err := sv.read(ctx, keys, answers); {
-	case !isAnswer(err):
-		sv.watch.failed(began)
-	case ctx.Err() == nil: // somebody still waits
+	err := sv.read(ctx, keys, answers)
+	sv.watch.note(ctx, began, err)
+	if err == nil && ctx.Err() == nil { // somebody still waits
 		sv.watch.hasAnswered()
 	}
 }

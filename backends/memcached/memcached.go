@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,6 +26,7 @@ type Store struct {
 	options  Options
 	invalid  error
 	closed   atomic.Bool
+	closing  sync.Once // who closes it too waits as long
 }
 
 var (
@@ -95,9 +97,12 @@ func (s *Store) String() string { return fmt.Sprintf("memcached(prefix %q)", s.o
 // made, so that calls under way fail, and leaves a client that was given to [New] as it
 // is.
 func (s *Store) Close() error {
-	if s.closed.Swap(true) {
-		return nil
-	}
+	s.closing.Do(s.close)
+	return nil
+}
+
+func (s *Store) close() {
+	s.closed.Store(true)
 	for _, sv := range s.servers {
 		sv.close()
 	}
@@ -108,7 +113,6 @@ func (s *Store) Close() error {
 			_ = sv.client.Close() // to forget the connections, which are closed
 		}
 	}
-	return nil
 }
 
 // Get implements [tier.Bytes]. An item that another program wrote is a

@@ -2,6 +2,8 @@ package memcached
 
 import (
 	"context"
+	"errors"
+	"os"
 
 	"github.com/bradfitz/gomemcache/memcache"
 
@@ -69,6 +71,12 @@ func (sv *server) redo(ctx context.Context, op func() error) error {
 	err := op()
 	if sv.reconnect(ctx, err) {
 		err = op()
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		// On a connection, as to dial in vain is another error. Where a way has broken that
+		// says nothing (a firewall has lost its state) the idle ones are as dead, and each
+		// would be a call that asks the server in vain, and then waits.
+		_ = sv.client.Close()
 	}
 	return replied(err)
 }

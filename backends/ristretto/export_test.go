@@ -69,3 +69,13 @@ func (s *Store[K, V]) Shortcuts() (items, gone int) {
 	}
 	return items, gone
 }
+
+// Places returns how many places there are for shortcuts.
+func (s *Store[K, V]) Places() (n int) {
+	for i := range s.shards {
+		if places := s.shards[i].shortcuts.places.Load(); places != nil {
+			n += len(*places)
+		}
+	}
+	return n
+}

@@ -323,6 +323,7 @@ func (s *Store[K, V]) Clear(context.Context) error {
 	}
 	for i := range s.shards {
 		s.shards[i].bury()
+		s.shards[i].shortcuts.drop()
 	}
 	s.clearing.Store(true)
 	s.cache.Clear()

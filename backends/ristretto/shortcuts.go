@@ -64,6 +64,9 @@ func (c *shortcuts[K, V]) grow(items int) {
 	}
 }
 
+// drop takes out all, and gives back the places.
+func (c *shortcuts[K, V]) drop() { c.places.Store(nil) }
+
 // forget takes out an item that is gone, as its state must say. Anybody may call it.
 func (c *shortcuts[K, V]) forget(hash uint64, it *item[K, V]) {
 	if place := c.place(hash); place != nil {

@@ -40,6 +40,9 @@ func TestShortcutsLeadToWhatIsHeld(t *testing.T) {
 			if err := s.Clear(ctx); err != nil {
 				t.Error(err)
 			}
+			if n := s.Places(); n != 0 {
+				t.Errorf("%d places are kept", n)
+			}
 		},
 		"Resize": func(t *testing.T, s *ristretto.Store[int, int]) {
 			if err := s.Resize(1); err != nil {

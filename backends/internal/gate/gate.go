@@ -4,6 +4,7 @@ package gate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -41,7 +42,7 @@ func Do[T any](ctx context.Context, g *Gate, op func() (T, error)) (T, error) {
 	done := make(chan outcome, 1) // nobody may be there to receive
 	go func() {
 		defer g.Leave()
-		var o outcome
+		o := outcome{err: errGoexit}
 		defer func() {
 			if p := recover(); p != nil {
 				o = outcome{err: fmt.Errorf("the client panicked: %v", p)}
@@ -62,6 +63,8 @@ func Do[T any](ctx context.Context, g *Gate, op func() (T, error)) (T, error) {
 		}
 	}
 }
+
+var errGoexit = errors.New("the client ended the goroutine of its call")
 
 // Enter waits for a slot within the context. Who is let in without an error leaves
 // by [Gate.Leave].

@@ -3,6 +3,7 @@ package gate_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,5 +91,14 @@ func TestDrainGivesUp(t *testing.T) {
 func TestAPanicIsAnError(t *testing.T) {
 	if _, err := gate.Do(t.Context(), gate.New(1), func() (int, error) { panic("x") }); err == nil {
 		t.Error("got no error")
+	}
+}
+
+func TestGoexitIsAnError(t *testing.T) {
+	g := gate.New(1)
+	for range 2 { // it has left its slot
+		if v, err := gate.Do(t.Context(), g, func() (int, error) { runtime.Goexit(); return 1, nil }); err == nil || v != 0 {
+			t.Errorf("got %d, %v, want an error", v, err)
+		}
 	}
 }

@@ -123,7 +123,7 @@ func (c *tripContext) Value(key any) any {
 // answer makes room for the answers, and returns them.
 func (b *batch[V]) answer() []Answer[V] {
 	l := &b.lists
-	l.answers = slices.Grow(l.answers, len(l.keys))[:len(l.keys)]
+	l.answers = slices.Grow(l.answers[:0], len(l.keys))[:len(l.keys)]
 	return l.answers
 }
 
