@@ -155,6 +155,43 @@ func TestBreakerCountsOutages(t *testing.T) {
 	})
 }
 
+// A part that rests was not asked: that neither makes good what others failed at, nor closes
+// a breaker, nor opens one, and as the probe it keeps nobody from being the next.
+func TestAPartThatRestsSaysNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlaky()
+		c := overFlaky(t, f, tier.Breaker{})
+		state := func() string { return c.Stats().Tiers[0].Breaker }
+		ask := func(does func(context.Context) error, key string) {
+			f.becomes(does)
+			_ = c.Delete(t.Context(), key)
+		}
+		rests := func(context.Context) error { return resting{errDown} }
+		for i := range 10 {
+			ask(rests, fmt.Sprint("resting ", i))
+		}
+		if got := state(); got != "closed" {
+			t.Errorf("with a part that rests: %s, want closed", got)
+		}
+		ask(refused, "a")
+		ask(rests, "resting")
+		ask(refused, "b")
+		if got := state(); got != "open" {
+			t.Errorf("after two outages with a part that rests between them: %s, want open", got)
+		}
+		f.becomes(rests) // for what is tried again too
+		time.Sleep(1500 * time.Millisecond)
+		ask(rests, "resting")
+		if got := state(); got == "closed" {
+			t.Error("closed by a part that was not asked")
+		}
+		ask(well, "c")
+		if got := state(); got != "closed" {
+			t.Errorf("after an answer: %s, want closed", got)
+		}
+	})
+}
+
 // A writer who leaves says nothing of the tier, and as the probe keeps nobody from
 // being the next.
 func TestBreakerAndWhoLeaves(t *testing.T) {
