@@ -81,7 +81,7 @@ func (sv *server) fetchApart(ctx context.Context, keys []string, answers []gathe
 		_ = sv.read(ctx, keys, answers)
 		return
 	}
-	defer sv.apart.beginAfter(stalled).stop()
+	defer sv.apart.watch().stop()
 	_ = sv.read(ctx, keys, answers)
 	for i := range answers {
 		if err := answers[i].Err; err != nil && !errors.Is(err, tier.ErrClosed) {

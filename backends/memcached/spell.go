@@ -47,16 +47,16 @@ type stallwatch struct {
 	over    bool // the round trip is
 }
 
-// beginAfter begins it unless the watch is stopped before. That must be done once.
-func (s *spell) beginAfter(d time.Duration) *stallwatch {
+// watch begins it unless what it returns is stopped before. That must be done once.
+func (s *spell) watch() *stallwatch {
 	w, ok := s.watches.Get().(*stallwatch)
 	if !ok {
 		w = &stallwatch{of: s, began: time.Now()}
-		w.timer = time.AfterFunc(d, w.ring)
+		w.timer = time.AfterFunc(stalled, w.ring)
 		return w
 	}
 	w.began = time.Now()
-	w.timer.Reset(d)
+	w.timer.Reset(stalled)
 	return w
 }
 

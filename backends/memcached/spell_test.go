@@ -9,11 +9,11 @@ import (
 // lastsFor checks that the spell is over after d, and not before.
 func lastsFor(t *testing.T, s *spell, d time.Duration) {
 	t.Helper()
-	time.Sleep(d - 1)
+	time.Sleep(d - time.Nanosecond)
 	if !s.lasts() {
 		t.Errorf("it has passed before %v", d)
 	}
-	time.Sleep(1)
+	time.Sleep(time.Nanosecond)
 	if s.lasts() {
 		t.Errorf("it has not passed after %v", d)
 	}
@@ -22,8 +22,8 @@ func lastsFor(t *testing.T, s *spell, d time.Duration) {
 // stall is a round trip that takes the time, and the spell while it does.
 func stall(t *testing.T, s *spell, took time.Duration) {
 	t.Helper()
-	watch := s.beginAfter(stalled)
-	defer watch.stop()
+	w := s.watch()
+	defer w.stop()
 	time.Sleep(took)
 	synctest.Wait()
 	if !s.lasts() {
@@ -47,9 +47,9 @@ func TestASpellBeginsWithAnErrorAndPasses(t *testing.T) {
 func TestASpellBeginsOnlyWithAStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s spell
-		watch := s.beginAfter(stalled)
+		w := s.watch()
 		time.Sleep(stalled - 1)
-		watch.stop()
+		w.stop()
 		time.Sleep(time.Second)
 		if s.lasts() {
 			t.Error("it has begun though the round trip was over")
@@ -86,7 +86,7 @@ func TestStallsThatMeetAreOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s spell
 		const took = 80 * time.Millisecond
-		first, second := s.beginAfter(stalled), s.beginAfter(stalled)
+		first, second := s.watch(), s.watch()
 		time.Sleep(took)
 		synctest.Wait()
 		first.stop()
@@ -100,7 +100,7 @@ func TestStallsThatMeetAreOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s spell
 		const took = 80 * time.Millisecond
-		first, second := s.beginAfter(stalled), s.beginAfter(stalled)
+		first, second := s.watch(), s.watch()
 		time.Sleep(took)
 		synctest.Wait()
 		first.stop()
