@@ -42,7 +42,7 @@ func Do[T any](ctx context.Context, g *Gate, op func() (T, error)) (T, error) {
 	done := make(chan outcome, 1) // nobody may be there to receive
 	go func() {
 		defer g.Leave()
-		o := outcome{err: errGoexit}
+		o := outcome{err: ErrGoexit}
 		defer func() {
 			if p := recover(); p != nil {
 				o = outcome{err: fmt.Errorf("the client panicked: %v", p)}
@@ -64,7 +64,8 @@ func Do[T any](ctx context.Context, g *Gate, op func() (T, error)) (T, error) {
 	}
 }
 
-var errGoexit = errors.New("the client ended the goroutine of its call")
+// ErrGoexit is the answer to a call whose client ended its goroutine.
+var ErrGoexit = errors.New("the client ended the goroutine of its call")
 
 // Enter waits for a slot within the context. Who is let in without an error leaves
 // by [Gate.Leave].

@@ -2,10 +2,11 @@ package gather
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/terracecache/terrace/backends/internal/gate"
 )
 
 // batch is the reads of one round trip. All but the answers is guarded by the
@@ -46,8 +47,6 @@ func (l lists[V]) emptied() lists[V] {
 	clear(l.waiters)
 	return lists[V]{keys: l.keys[:0], shared: l.shared[:0], answers: l.answers[:0], waiters: l.waiters[:0]}
 }
-
-var errGoexit = errors.New("the client ended the goroutine of its call")
 
 // newBatch returns a batch with the lists, or where these are none with those for a lone
 // read.
@@ -165,7 +164,7 @@ func (g *Gatherer[V]) trip(b *batch[V]) {
 			if p := recover(); p != nil {
 				b.fail(fmt.Errorf("the client panicked: %v", p))
 			} else if !fetched {
-				b.fail(errGoexit)
+				b.fail(gate.ErrGoexit)
 			}
 		}
 		b.cancel()
