@@ -198,14 +198,12 @@ func TestTheFailureOfOneServerIsNoOutage(t *testing.T) {
 			keys := keysByServer(t, 12, addrs...)
 			set(t, s, keys[addrs[1]][0], "value", time.Hour)
 			var calls sync.WaitGroup
-			stop := make(chan struct{})
+			turns := make(chan struct{}) // one after each answer of the other server, which is to have a core too
 			for i, key := range keys[proxy.Addr()] {
 				calls.Go(func() {
 					for n := 0; ; n++ {
-						select {
-						case <-stop:
+						if _, goOn := <-turns; !goOn {
 							return
-						default:
 						}
 						ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 						var err error
@@ -218,15 +216,18 @@ func TestTheFailureOfOneServerIsNoOutage(t *testing.T) {
 							t.Errorf("an outage: %v", err)
 						}
 						cancel()
-						time.Sleep(time.Millisecond) // else they leave the others no core
 					}
 				})
 			}
 			fail(proxy)
 			for start := time.Now(); time.Since(start) < 2200*time.Millisecond; { // two are asked again meanwhile
 				want(t, s, keys[addrs[1]][0], "value")
+				select {
+				case turns <- struct{}{}:
+				default: // all wait for answers
+				}
 			}
-			close(stop)
+			close(turns)
 			calls.Wait()
 		})
 	}

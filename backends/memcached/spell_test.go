@@ -83,28 +83,20 @@ func TestASpellIsAsLongAsTheStall(t *testing.T) {
 }
 
 func TestStallsThatMeetAreOne(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var s spell
-		const took = 80 * time.Millisecond
-		first, second := s.watch(), s.watch()
-		time.Sleep(took)
-		synctest.Wait()
-		first.stop()
-		time.Sleep(apartFor)
-		if !s.lasts() {
-			t.Error("it has passed though a round trip is stalled")
-		}
-		second.stop()
-		lastsFor(t, &s, apartFor)
-	})
-	synctest.Test(t, func(t *testing.T) {
-		var s spell
-		const took = 80 * time.Millisecond
-		first, second := s.watch(), s.watch()
-		time.Sleep(took)
-		synctest.Wait()
-		first.stop()
-		second.stop()
-		lastsFor(t, &s, took)
-	})
+	const took = 80 * time.Millisecond
+	for between, length := range map[time.Duration]time.Duration{0: took, apartFor: apartFor} {
+		synctest.Test(t, func(t *testing.T) {
+			var s spell
+			first, second := s.watch(), s.watch()
+			time.Sleep(took)
+			synctest.Wait()
+			first.stop()
+			time.Sleep(between)
+			if !s.lasts() {
+				t.Error("it has passed though a round trip is stalled")
+			}
+			second.stop()
+			lastsFor(t, &s, length)
+		})
+	}
 }
