@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/bradfitz/gomemcache/memcache"
@@ -67,12 +65,6 @@ func (s *Store) wrap(doing string, err error) error {
 func do(ctx context.Context, s *Store, sv *server, doing string, op func() error) error {
 	_, err := call(ctx, s, sv, doing, func() (struct{}, error) { return struct{}{}, op() })
 	return err
-}
-
-// isDead reports whether the error is that of a connection which the server had closed.
-func isDead(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
-		errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
 }
 
 // ReplyError is an answer by which a server says that it has not done what it was

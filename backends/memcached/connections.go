@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/terracecache/terrace/tier"
 )
@@ -14,7 +15,8 @@ import (
 // keep a connection that comes back after its Close from staying open; closing the
 // connections themselves does both.
 type connections struct {
-	dial func(ctx context.Context, network, address string) (net.Conn, error)
+	dial  func(ctx context.Context, network, address string) (net.Conn, error)
+	grain time.Duration // of deadlines
 
 	life context.Context // ends when they are closed
 	end  context.CancelFunc
@@ -26,19 +28,38 @@ type connections struct {
 type connection struct {
 	net.Conn
 	all *connections
+
+	deadline time.Time // that it has
+	grain    time.Duration
 }
 
-func newConnections(dial func(ctx context.Context, network, address string) (net.Conn, error)) *connections {
+// SetDeadline implements [net.Conn]. One that is hardly later than that which it has is left out:
+// gomemcache sets one for each item.
+func (c *connection) SetDeadline(t time.Time) error {
+	if later := t.Sub(c.deadline); 0 <= later && later < c.grain {
+		return nil
+	}
+	c.deadline = t
+	return c.Conn.SetDeadline(t)
+}
+
+func newConnections(dial func(ctx context.Context, network, address string) (net.Conn, error), timeout time.Duration) *connections {
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
 	}
-	c := &connections{dial: dial, live: make(map[*connection]struct{})}
+	c := &connections{dial: dial, grain: timeout / 32, live: make(map[*connection]struct{})}
 	c.life, c.end = context.WithCancel(context.Background())
 	return c
 }
 
 // DialContext is for the client's field of that name.
 func (c *connections) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	return c.dialOver(ctx, network, address, func(raw net.Conn) (net.Conn, error) { return raw, nil })
+}
+
+// dialOver is DialContext of a connection that stands on what over makes of the one that was
+// dialled.
+func (c *connections) dialOver(ctx context.Context, network, address string, over func(net.Conn) (net.Conn, error)) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(c.life, cancel)()
@@ -52,7 +73,10 @@ func (c *connections) DialContext(ctx context.Context, network, address string) 
 		_ = raw.Close()
 		return nil, tier.ErrClosed
 	}
-	conn := &connection{Conn: raw, all: c}
+	if raw, err = over(raw); err != nil {
+		return nil, err
+	}
+	conn := &connection{Conn: raw, all: c, grain: c.grain}
 	c.live[conn] = struct{}{}
 	return conn, nil
 }

@@ -61,6 +61,9 @@ func (sv *server) fetch(ctx context.Context, keys []string, answers []gather.Ans
 func (sv *server) read(ctx context.Context, keys []string, answers []gather.Answer[*memcache.Item]) (err error) {
 	if len(keys) == 1 {
 		answers[0].Value, answers[0].Err = sv.get(ctx, keys[0])
+		if answers[0].Err == nil && sv.line != nil {
+			sv.line.Connect(keys[0])
+		}
 		return answers[0].Err
 	}
 	items, err := sv.getMulti(ctx, keys)

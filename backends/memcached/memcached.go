@@ -109,6 +109,9 @@ func (s *Store) close() {
 	limit := time.Now().Add(drainWithin)
 	for _, sv := range s.servers {
 		sv.gate.Drain(time.Until(limit))
+		if sv.line != nil {
+			sv.line.Close(time.Until(limit))
+		}
 		if sv.conns != nil {
 			_ = sv.client.Close() // to forget the connections, which are closed
 		}

@@ -3,12 +3,15 @@ package memcached
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 
 	"github.com/bradfitz/gomemcache/memcache"
 
+	"github.com/terracecache/terrace/backends/internal/failure"
 	"github.com/terracecache/terrace/backends/internal/gate"
 	"github.com/terracecache/terrace/backends/internal/gather"
+	"github.com/terracecache/terrace/backends/internal/lone"
 )
 
 // server is one of a store's, with a client, places for calls, and round trips of its own, so
@@ -22,16 +25,27 @@ type server struct {
 	watch  *watch // nil where there is one alone
 
 	gatherer *gather.Gatherer[*memcache.Item] // nil: reads go alone
+	line     *lone.Line[*memcache.Item]       // of a gatherer's reads that are alone; may be nil
 	apart    *spell                           // nil where the servers are known
 }
 
 // newServer returns the server of that name of a store of its own.
 func newServer(name string, o Options) *server {
-	conns := newConnections(o.DialContext)
+	conns := newConnections(o.DialContext, o.Timeout)
+	sv := &server{conns: conns}
+	if most := o.MaxConnections; o.Gather > 1 && most > 1 {
+		o.MaxConnections = most - 1
+		sv.line = newLine(name, o, conns)
+	}
+	sv.client = newClient(name, o, conns.DialContext)
+	sv.gate = gate.New(o.MaxConnections)
+	return sv
+}
+
+func newClient(name string, o Options, dial func(ctx context.Context, network, address string) (net.Conn, error)) *memcache.Client {
 	client := memcache.NewFromSelector(newSelector([]string{name}))
-	client.Timeout, client.MaxIdleConns = o.Timeout, o.MaxConnections
-	client.DialContext = conns.DialContext
-	return &server{client: client, conns: conns, gate: gate.New(o.MaxConnections)}
+	client.Timeout, client.MaxIdleConns, client.DialContext = o.Timeout, o.MaxConnections, dial
+	return client
 }
 
 // gather has Gets that are under way at the same time share round trips.
@@ -44,6 +58,9 @@ func (sv *server) gather(most int) {
 		fetch = sv.fetchApart
 	}
 	sv.gatherer = gather.New(sv.gate, most, fetch)
+	if sv.line != nil {
+		sv.gatherer.WithAlone(sv.readAlone)
+	}
 }
 
 // close turns away who has not begun, and ends the calls of a client of our own.
@@ -76,21 +93,29 @@ func (sv *server) redo(ctx context.Context, op func() error) error {
 		// On a connection, as to dial in vain is another error. Where a way has broken that
 		// says nothing (a firewall has lost its state) the idle ones are as dead, and each
 		// would be a call that asks the server in vain, and then waits.
-		_ = sv.client.Close()
+		sv.dropIdle()
 	}
 	return replied(err)
+}
+
+// dropIdle closes the connections that no call uses. Despite its name that is all that the
+// client's Close does.
+func (sv *server) dropIdle() {
+	_ = sv.client.Close()
+	if sv.line != nil {
+		sv.line.Drop()
+	}
 }
 
 // reconnect reports whether the error is that of a connection that the server had
 // closed and it is worth to try again, on a new one.
 func (sv *server) reconnect(ctx context.Context, err error) bool {
-	if !isDead(err) || ctx.Err() != nil || sv.gate.Closed() {
+	if !failure.IsDead(err) || ctx.Err() != nil || sv.gate.Closed() {
 		return false
 	}
 	// A server that has closed one connection (it restarted, or looks for idle ones)
-	// has most likely closed the others. Despite its name Close drops the idle
-	// connections and no more.
-	_ = sv.client.Close()
+	// has most likely closed the others.
+	sv.dropIdle()
 	return true
 }
 

@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/terracecache/terrace/backends/internal/failure"
 	"github.com/terracecache/terrace/backends/internal/gate"
 	"github.com/terracecache/terrace/tier"
 )
@@ -25,7 +24,7 @@ func call[T any](ctx context.Context, s *Store, doing string, op func(again bool
 	}
 	value, err := gate.Do(ctx, s.gate, func() (T, error) {
 		value, err := op(false)
-		if isDead(err) && ctx.Err() == nil && !s.gate.Closed() {
+		if failure.IsDead(err) && ctx.Err() == nil && !s.gate.Closed() {
 			value, err = op(true)
 		}
 		return value, err
@@ -81,11 +80,9 @@ func isReply(err error) bool {
 	return errors.As(err, &reply) && !errors.Is(err, redis.Nil)
 }
 
-// isDead reports whether the error is that of a connection that the other side had
-// closed.
-func isDead(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
-		errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
+// isAnswer reports whether the server has answered a read, be it by an error.
+func isAnswer(err error) bool {
+	return err == nil || isReply(err) || errors.Is(err, tier.ErrUnreadable)
 }
 
 func isTimeout(err error) bool {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/terracecache/terrace/backends/internal/failure"
 	"github.com/terracecache/terrace/backends/internal/gate"
 	"github.com/terracecache/terrace/backends/internal/gather"
 )
@@ -108,6 +109,15 @@ func (s *Store) fetch(ctx context.Context, keys []string, answers []gather.Answe
 	if s.get(ctx, keys, answers) && ctx.Err() == nil && !s.gate.Closed() {
 		s.getAgain(ctx, keys, answers)
 	}
+	if s.line == nil {
+		return
+	}
+	switch err := answers[0].Err; {
+	case failure.IsDead(err), isTimeout(err):
+		s.line.Drop()
+	case len(keys) == 1 && isAnswer(err):
+		s.line.Connect(keys[0])
+	}
 }
 
 // get reports whether it met a connection that the server had closed.
@@ -115,7 +125,7 @@ func (s *Store) get(ctx context.Context, keys []string, answers []gather.Answer[
 	if len(keys) == 1 {
 		value, err := found(s.client.Get(ctx, keys[0]).Bytes())
 		answers[0] = gather.Answer[[]byte]{Value: value, Err: err}
-		return isDead(err)
+		return failure.IsDead(err)
 	}
 	if s.gatherers.many.may() {
 		if dead, ok := s.getMany(ctx, keys, answers); ok {
@@ -133,7 +143,7 @@ func (s *Store) get(ctx context.Context, keys []string, answers []gather.Answer[
 	for i, reply := range replies {
 		value, err := found(reply.(*redis.StringCmd).Bytes())
 		answers[i] = gather.Answer[[]byte]{Value: value, Err: err}
-		dead = dead || isDead(err)
+		dead = dead || failure.IsDead(err)
 	}
 	return dead
 }
@@ -143,7 +153,7 @@ func (s *Store) getAgain(ctx context.Context, keys []string, answers []gather.An
 	var lost []string
 	var places []int
 	for i, a := range answers {
-		if isDead(a.Err) {
+		if failure.IsDead(a.Err) {
 			lost, places = append(lost, keys[i]), append(places, i)
 		}
 	}

@@ -163,7 +163,7 @@ func TestC59LateConnections(t *testing.T) {
 	var mu sync.Mutex
 	var stand []net.Conn
 	s, err := OpenClient(&redis.UniversalOptions{
-		Addrs: []string{proxy.Addr()}, PoolSize: places,
+		Addrs: []string{proxy.Addr()}, PoolSize: places + 1, // one is for reads that are alone
 		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			if down.Load() {
 				<-left

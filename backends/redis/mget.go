@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/terracecache/terrace/backends/internal/failure"
 	"github.com/terracecache/terrace/backends/internal/gather"
 )
 
@@ -54,7 +55,7 @@ func (s *Store) getMany(ctx context.Context, keys []string, answers []gather.Ans
 			}
 		}
 	}
-	return isDead(err), true
+	return failure.IsDead(err), true
 }
 
 // isRefused reports whether the server may answer a GET where it does not this command.

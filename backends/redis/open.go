@@ -43,7 +43,7 @@ func Open(rawURL string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return owning(open(), o), nil
+	return open(o), nil
 }
 
 // CheckURL returns what is wrong with a URL for [Open], or nil. It opens nothing and
@@ -68,7 +68,21 @@ func OpenClient(u *redis.UniversalOptions, o Options) (*Store, error) {
 		&own.DialTimeout, &own.ReadTimeout, &own.WriteTimeout, &own.PoolTimeout,
 		&own.MaxRetries, &own.DialerRetries, &own.ContextTimeoutEnabled,
 	}.setDefaults()
+	if one := own.Simple(); own.MasterName == "" && len(own.Addrs) <= 1 && !own.IsClusterMode {
+		return openOne(one, o), nil
+	}
 	return owning(redis.NewUniversalClient(&own), o), nil
+}
+
+// openOne opens a store on one server.
+func openOne(c *redis.Options, o Options) *Store {
+	line, c, o := newLine(c, o)
+	s := owning(redis.NewClient(c), o)
+	if line != nil && s.gatherers != nil {
+		s.line = line
+		s.gatherers.only.WithAlone(s.readAlone)
+	}
+	return s
 }
 
 func owning(client redis.UniversalClient, o Options) *Store {
@@ -78,8 +92,8 @@ func owning(client redis.UniversalClient, o Options) *Store {
 	return s
 }
 
-// parseURL returns what opens the client.
-func parseURL(rawURL string) (open func() redis.UniversalClient, err error) {
+// parseURL returns what opens the store.
+func parseURL(rawURL string) (open func(Options) *Store, err error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		// Its error quotes the URL, and with it the password.
@@ -109,7 +123,7 @@ func parseURL(rawURL string) (open func() redis.UniversalClient, err error) {
 			&c.DialTimeout, &c.ReadTimeout, &c.WriteTimeout, &c.PoolTimeout,
 			&c.MaxRetries, &c.DialerRetries, &c.ContextTimeoutEnabled,
 		}.setDefaults()
-		return func() redis.UniversalClient { return redis.NewClient(c) }, nil
+		return func(o Options) *Store { return openOne(c, o) }, nil
 	case form == "cluster":
 		if strings.Trim(u.Path, "/") != "" {
 			return nil, errors.New("terrace/redis: open: a Cluster has one database only; leave it out of the URL")
@@ -122,7 +136,7 @@ func parseURL(rawURL string) (open func() redis.UniversalClient, err error) {
 			&c.DialTimeout, &c.ReadTimeout, &c.WriteTimeout, &c.PoolTimeout,
 			&c.MaxRetries, &c.DialerRetries, &c.ContextTimeoutEnabled,
 		}.setDefaults()
-		return func() redis.UniversalClient { return redis.NewClusterClient(c) }, nil
+		return func(o Options) *Store { return owning(redis.NewClusterClient(c), o) }, nil
 	case form == "sentinel":
 		c, err := parseSentinelURL(u)
 		if err != nil {
@@ -132,7 +146,7 @@ func parseURL(rawURL string) (open func() redis.UniversalClient, err error) {
 			&c.DialTimeout, &c.ReadTimeout, &c.WriteTimeout, &c.PoolTimeout,
 			&c.MaxRetries, &c.DialerRetries, &c.ContextTimeoutEnabled,
 		}.setDefaults()
-		return func() redis.UniversalClient { return redis.NewFailoverClient(c) }, nil
+		return func(o Options) *Store { return owning(redis.NewFailoverClient(c), o) }, nil
 	default:
 		return nil, errors.New("terrace/redis: open: unknown URL scheme; want +sentinel or +cluster behind redis or rediss, or nothing")
 	}

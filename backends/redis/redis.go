@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/terracecache/terrace/backends/internal/gate"
+	"github.com/terracecache/terrace/backends/internal/lone"
 	"github.com/terracecache/terrace/tier"
 )
 
@@ -28,7 +29,8 @@ type Store struct {
 	invalid error
 	gate    *gate.Gate
 
-	gatherers *gatherers // nil: reads go alone
+	gatherers *gatherers         // nil: reads go alone
+	line      *lone.Line[[]byte] // of a gatherer's reads that are alone; may be nil
 	tracks    tracks
 }
 
@@ -106,7 +108,11 @@ func (s *Store) Close() error {
 	if s.owned {
 		err = s.client.Close()
 	}
-	s.gate.Drain(drainWithin)
+	limit := time.Now().Add(drainWithin)
+	if s.line != nil {
+		s.line.Close(drainWithin)
+	}
+	s.gate.Drain(time.Until(limit))
 	if err != nil {
 		return fmt.Errorf("terrace/redis: close: %w", err)
 	}

@@ -8,8 +8,7 @@ import (
 
 const gomemcacheModule = "github.com/bradfitz/gomemcache"
 
-// gomemcacheClient keeps a connection for each goroutine, as its documentation says;
-// Terrace's is made by it too.
+// gomemcacheClient keeps a connection for each goroutine, as its documentation says.
 func gomemcacheClient(s remoteSetup) *memcache.Client {
 	client := memcache.New(s.address)
 	client.MaxIdleConns = s.goroutines

@@ -1,4 +1,4 @@
-// Package failure gathers the errors of a batch.
+// Package failure is what calls of remote stores come to that fail.
 package failure
 
 import "errors"

@@ -43,6 +43,7 @@ type Gatherer[V any] struct {
 	gate  *gate.Gate
 	most  int
 	fetch Fetch[V]
+	alone Alone[V] // nil: by fetch
 
 	waiters sync.Pool
 
@@ -72,9 +73,20 @@ type Answer[V any] struct {
 	Err   error
 }
 
+// Alone makes a read by which no other is under way, on its caller's goroutine, unless it reports
+// false. It heeds the context.
+type Alone[V any] func(ctx context.Context, key string) (a Answer[V], ok bool)
+
 // New returns a gatherer whose round trips carry most keys at most, and pass the gate.
 func New[V any](g *gate.Gate, most int, fetch Fetch[V]) *Gatherer[V] {
 	return &Gatherer[V]{gate: g, most: most, fetch: fetch}
+}
+
+// WithAlone has reads that are alone be made by a function of their own, where that can. Those do
+// not pass the gate. It is called before the first read.
+func (g *Gatherer[V]) WithAlone(alone Alone[V]) *Gatherer[V] {
+	g.alone = alone
+	return g
 }
 
 // Do returns the key's answer, or the context's error when that has ended: at once, or
@@ -85,6 +97,11 @@ func New[V any](g *gate.Gate, most int, fetch Fetch[V]) *Gatherer[V] {
 func (g *Gatherer[V]) Do(ctx context.Context, key string) (a Answer[V], shared bool) {
 	if err := ctx.Err(); err != nil {
 		return Answer[V]{Err: err}, false
+	}
+	if g.alone != nil && g.beginAlone() {
+		if a, ok := g.goAlone(ctx, key); ok {
+			return a, false
+		}
 	}
 	w := g.waiter()
 	w.heed(ctx)
@@ -199,9 +216,8 @@ func (g *Gatherer[V]) take() *batch[V] {
 	if b == nil {
 		return nil
 	}
-	g.open, g.recent = nil, len(b.lists.keys)
-	g.aboard += len(b.lists.keys)
-	g.throng = max(g.aboard, g.throng-(g.throng-g.aboard+7)/8) // what is over is forgotten slowly
+	g.open = nil
+	g.goes(len(b.lists.keys))
 	b.depart()
 	g.aloft = append(g.aloft, b)
 	return b
@@ -246,8 +262,7 @@ func (g *Gatherer[V]) next(after *batch[V]) *batch[V] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !after.deserted { // which has been counted off
-		g.flying--
-		g.aboard -= len(after.lists.keys)
+		g.hasGone(len(after.lists.keys))
 	}
 	g.keepLists(after)
 	if g.open == nil || !g.mayStart() {
@@ -298,13 +313,17 @@ func (g *Gatherer[V]) leave(b *batch[V], w *waiter[V]) (answered bool) {
 	default: // its answer would come late: a round trip that somebody waits for may begin
 		b.deserted = true
 		b.cancel()
-		g.flying--
-		g.aboard -= len(b.lists.keys)
-		if g.open != nil && !g.open.called && g.mayStart() {
-			g.call()
-		}
+		g.hasGone(len(b.lists.keys))
+		g.goOn()
 	}
 	return false
+}
+
+// goOn starts a round trip for those who wait, where one more may be. It is called with the mutex.
+func (g *Gatherer[V]) goOn() {
+	if g.open != nil && !g.open.called && g.mayStart() {
+		g.call()
+	}
 }
 
 func (g *Gatherer[V]) arm(d time.Duration) {
