@@ -500,6 +500,9 @@ func TestDialsThatFailCostNoConnection(t *testing.T) {
 			return new(net.Dialer).DialContext(ctx, network, address)
 		}})
 	keys := keysByServer(t, 24, addrs...)[m.Addr()]
+	if _, err := s.Get(t.Context(), keys[0]); err != nil { // reads have connections of their own
+		t.Fatal(err)
+	}
 	var failed atomic.Int32
 	var calls sync.WaitGroup
 	for _, key := range keys {

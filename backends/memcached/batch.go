@@ -9,9 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/bradfitz/gomemcache/memcache"
-
 	"github.com/terracecache/terrace/backends/internal/failure"
+	"github.com/terracecache/terrace/backends/internal/gather"
 )
 
 const (
@@ -76,10 +75,13 @@ func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 			for i, place := range chunk {
 				asked[i] = b.itemKeys[place]
 			}
-			items, err := call(ctx, s, sv, "get many", func() (map[string]*memcache.Item, error) { return sv.getMulti(ctx, asked) })
-			for _, place := range chunk {
-				if item := items[b.itemKeys[place]]; item != nil {
-					s.putValue(values, b, place, item, keys[place])
+			answers, err := call(ctx, s, sv, "get many", func() ([]gather.Answer[item], error) {
+				answers := make([]gather.Answer[item], len(asked))
+				return answers, sv.read(ctx, asked, answers)
+			})
+			for i, answer := range answers {
+				if answer.Value.value != nil {
+					s.putValue(values, b, chunk[i], answer.Value, keys[chunk[i]])
 				}
 			}
 			mu.Lock()
@@ -98,8 +100,8 @@ func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 func (sv *server) isDown(err error) bool { return sv.apart == nil && !isAnswer(err) }
 
 // putValue puts an item's value at all places of its key. Each is its caller's.
-func (s *Store) putValue(values [][]byte, b *batch, place int, item *memcache.Item, key string) {
-	value, ours := s.valueOf(item, key)
+func (s *Store) putValue(values [][]byte, b *batch, place int, held item, key string) {
+	value, ours := s.valueOf(held, key)
 	if !ours {
 		return
 	}

@@ -44,6 +44,12 @@ func TestConformance(t *testing.T) {
 			return open(t, memcached.Options{Servers: []string{one}, Prefix: prefix()})
 		}, storetest.BytesOptions{TooLarge: largest})
 	})
+	t.Run("few connections", func(t *testing.T) {
+		t.Parallel()
+		storetest.TestBytesWith(t, func(t testing.TB) tier.Bytes {
+			return open(t, memcached.Options{Servers: []string{one}, Prefix: prefix(), MaxConnections: 2})
+		}, storetest.BytesOptions{TooLarge: largest})
+	})
 	t.Run("two servers", func(t *testing.T) {
 		t.Parallel()
 		storetest.TestBytesWith(t, func(t testing.TB) tier.Bytes {

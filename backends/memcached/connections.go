@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"sync"
 	"time"
 
@@ -15,15 +16,23 @@ import (
 // keep a connection that comes back after its Close from staying open; closing the
 // connections themselves does both.
 type connections struct {
-	dial  func(ctx context.Context, network, address string) (net.Conn, error)
+	dial  dialContext
 	grain time.Duration // of deadlines
+	most  int
+
+	// dropIdle closes those that no call uses. These are kept by several, of which none knows how
+	// many the others have.
+	dropIdle func()
 
 	life context.Context // ends when they are closed
 	end  context.CancelFunc
 
-	mu   sync.Mutex
-	live map[*connection]struct{}
+	mu       sync.Mutex
+	live     map[*connection]struct{}
+	dialling int
 }
+
+type dialContext = func(ctx context.Context, network, address string) (net.Conn, error)
 
 type connection struct {
 	net.Conn
@@ -43,11 +52,11 @@ func (c *connection) SetDeadline(t time.Time) error {
 	return c.Conn.SetDeadline(t)
 }
 
-func newConnections(dial func(ctx context.Context, network, address string) (net.Conn, error), timeout time.Duration) *connections {
-	if dial == nil {
-		dial = new(net.Dialer).DialContext
+func newConnections(o Options) *connections {
+	c := &connections{dial: o.DialContext, grain: o.Timeout / 32, most: o.MaxConnections, live: make(map[*connection]struct{})}
+	if c.dial == nil {
+		c.dial = new(net.Dialer).DialContext
 	}
-	c := &connections{dial: dial, grain: timeout / 32, live: make(map[*connection]struct{})}
 	c.life, c.end = context.WithCancel(context.Background())
 	return c
 }
@@ -63,12 +72,16 @@ func (c *connections) dialOver(ctx context.Context, network, address string, ove
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(c.life, cancel)()
+	if err := c.reserve(ctx); err != nil {
+		return nil, err
+	}
 	raw, err := dialGuarded(ctx, c.dial, network, address)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dialling--
 	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.life.Err() != nil {
 		_ = raw.Close()
 		return nil, tier.ErrClosed
@@ -79,6 +92,30 @@ func (c *connections) dialOver(ctx context.Context, network, address string, ove
 	conn := &connection{Conn: raw, all: c, grain: c.grain}
 	c.live[conn] = struct{}{}
 	return conn, nil
+}
+
+// reserve counts a connection that is about to be dialled, once there is room for it. Where there
+// is none some are idle, as calls are fewer than may be connections; or one has just been taken by
+// another call that will find the same.
+func (c *connections) reserve(ctx context.Context) error {
+	for !c.tryReserve() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		c.dropIdle()
+		runtime.Gosched()
+	}
+	return nil
+}
+
+func (c *connections) tryReserve() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.live)+c.dialling >= c.most && c.life.Err() == nil {
+		return false
+	}
+	c.dialling++
+	return true
 }
 
 // dialGuarded dials in a goroutine of its own: gomemcache has some calls dial in one of its

@@ -14,37 +14,38 @@ import (
 // errApart is the answer to a read that is to be made alone.
 var errApart = errors.New("the read could not be made together with others")
 
-// get gets an item in one round trip with others, or else alone. It is nil where there is
-// nothing.
-func (s *Store) get(ctx context.Context, sv *server, itemKey string) (*memcache.Item, error) {
+// get gets an item in one round trip with others, or else alone.
+func (s *Store) get(ctx context.Context, sv *server, itemKey string) (item, error) {
 	if sv.gatherer == nil || sv.apart != nil && sv.apart.lasts() {
 		return s.getAlone(ctx, sv, itemKey)
 	}
 	began, err := s.begin(ctx, sv)
 	if err != nil {
-		return nil, s.wrap("get", err)
+		return item{}, s.wrap("get", err)
 	}
 	a, shared := sv.gatherer.Do(ctx, itemKey)
 	switch {
 	case errors.Is(a.Err, errApart):
 		return s.getAlone(ctx, sv, itemKey)
 	case a.Err != nil:
-		return nil, s.wrap("get", sv.watch.end(began, a.Err))
-	case shared && a.Value != nil: // each value is its caller's
-		item := *a.Value
-		item.Value = bytes.Clone(item.Value)
-		return &item, nil
+		return item{}, s.wrap("get", sv.watch.end(began, a.Err))
+	case shared: // each value is its caller's
+		return item{bytes.Clone(a.Value.value), a.Value.flags}, nil
 	default:
 		return a.Value, nil
 	}
 }
 
-func (s *Store) getAlone(ctx context.Context, sv *server, itemKey string) (*memcache.Item, error) {
-	return call(ctx, s, sv, "get", func() (*memcache.Item, error) { return sv.get(ctx, itemKey) })
+func (s *Store) getAlone(ctx context.Context, sv *server, itemKey string) (item, error) {
+	return call(ctx, s, sv, "get", func() (item, error) {
+		var answer [1]gather.Answer[item]
+		err := sv.read(ctx, []string{itemKey}, answer[:])
+		return answer[0].Value, err
+	})
 }
 
 // fetch reads items.
-func (sv *server) fetch(ctx context.Context, keys []string, answers []gather.Answer[*memcache.Item]) {
+func (sv *server) fetch(ctx context.Context, keys []string, answers []gather.Answer[item]) {
 	if sv.watch == nil {
 		_ = sv.read(ctx, keys, answers)
 		return
@@ -57,29 +58,46 @@ func (sv *server) fetch(ctx context.Context, keys []string, answers []gather.Ans
 	}
 }
 
-// read is fetch, and returns the last error.
-func (sv *server) read(ctx context.Context, keys []string, answers []gather.Answer[*memcache.Item]) (err error) {
-	if len(keys) == 1 {
-		answers[0].Value, answers[0].Err = sv.get(ctx, keys[0])
-		if answers[0].Err == nil && sv.line != nil {
-			sv.line.Connect(keys[0])
-		}
-		return answers[0].Err
+// read is fetch, and returns the last error. It is that of the keys that have no answer.
+func (sv *server) read(ctx context.Context, keys []string, answers []gather.Answer[item]) (err error) {
+	if sv.readers != nil {
+		err = sv.redo(ctx, func() error { return sv.readers.read(keys, answers) })
+	} else {
+		err = sv.readByClient(ctx, keys, answers)
 	}
-	items, err := sv.getMulti(ctx, keys)
-	for i, key := range keys {
-		if item := items[key]; item != nil {
-			answers[i].Value = item
-		} else {
-			answers[i].Err = err
+	if err != nil {
+		for i := range answers {
+			if answers[i].Value.value == nil {
+				answers[i].Err = err
+			}
 		}
+	} else if len(keys) == 1 && sv.line != nil {
+		sv.line.Connect(keys[0])
+	}
+	return err
+}
+
+// readByClient reads by gomemcache.
+func (sv *server) readByClient(ctx context.Context, keys []string, answers []gather.Answer[item]) error {
+	if len(keys) == 1 {
+		read, err := sv.get(ctx, keys[0])
+		answers[0].Value = itemOf(read)
+		return err
+	}
+	var items map[string]*memcache.Item
+	err := sv.redo(ctx, func() (err error) {
+		items, err = sv.client.GetMulti(keys)
+		return err
+	})
+	for i, key := range keys {
+		answers[i].Value = itemOf(items[key])
 	}
 	return err
 }
 
 // fetchApart reads items of servers that are not known. If these are several the error
 // is that of one, and a stall too, so that others' items are asked for alone.
-func (sv *server) fetchApart(ctx context.Context, keys []string, answers []gather.Answer[*memcache.Item]) {
+func (sv *server) fetchApart(ctx context.Context, keys []string, answers []gather.Answer[item]) {
 	if len(keys) == 1 {
 		_ = sv.read(ctx, keys, answers)
 		return

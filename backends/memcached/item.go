@@ -15,6 +15,24 @@ import (
 	"github.com/terracecache/terrace/tier"
 )
 
+// item is what a server holds under a key; its zero value is nothing.
+type item struct {
+	value []byte // not nil where there is something
+	flags uint32
+}
+
+// itemOf returns what gomemcache has read, which is nil for nothing.
+func itemOf(read *memcache.Item) item {
+	switch {
+	case read == nil:
+		return item{}
+	case read.Value == nil:
+		return item{[]byte{}, read.Flags}
+	default:
+		return item{read.Value, read.Flags}
+	}
+}
+
 // hashMark begins the item key of a key that memcached cannot take. A key that
 // begins with it is hashed itself, so that no plain key is ever taken for a hashed
 // one.
@@ -65,21 +83,21 @@ func (s *Store) newItem(key string, value []byte, ttl time.Duration) *memcache.I
 
 // valueOf returns the value that an item holds for the key, which is never nil, or
 // false if the item is none of ours or another key's.
-func (s *Store) valueOf(item *memcache.Item, key string) ([]byte, bool) {
+func (s *Store) valueOf(held item, key string) ([]byte, bool) {
 	_, hashed := s.itemKey(key)
-	return unwrap(item, key, hashed)
+	return unwrap(held, key, hashed)
 }
 
 // unwrap is valueOf for who knows whether the item's key is hashed.
-func unwrap(item *memcache.Item, key string, hashed bool) ([]byte, bool) {
+func unwrap(held item, key string, hashed bool) ([]byte, bool) {
 	if !hashed {
-		return slices.Clip(item.Value), item.Flags == flagsPlain
+		return slices.Clip(held.value), held.flags == flagsPlain
 	}
-	size := len(item.Value) - lengthSize
-	if item.Flags != flagsHashed || size < 0 || uint64(binary.BigEndian.Uint32(item.Value[size:])) != uint64(len(key)) {
+	size := len(held.value) - lengthSize
+	if held.flags != flagsHashed || size < 0 || uint64(binary.BigEndian.Uint32(held.value[size:])) != uint64(len(key)) {
 		return nil, false
 	}
-	value, ours := bytes.CutSuffix(item.Value[:size], []byte(key))
+	value, ours := bytes.CutSuffix(held.value[:size], []byte(key))
 	return slices.Clip(value), ours
 }
 

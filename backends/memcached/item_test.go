@@ -109,18 +109,18 @@ func TestAnItemOfAnotherKeyIsNotTakenForOurs(t *testing.T) {
 	for _, key := range []string{"", " ", "a b", "b", strings.Repeat("k", 1024)} {
 		for _, value := range []string{"", "v", "a b", strings.Repeat("v", 1000)} {
 			item := s.newItem(key, []byte(value), time.Minute)
-			if got, ours := s.valueOf(item, key); !ours || got == nil || string(got) != value {
+			if got, ours := s.valueOf(itemOf(item), key); !ours || got == nil || string(got) != value {
 				t.Errorf("key %q: got %q, %v, want %q", key, got, ours, value)
 			}
 			for _, other := range []string{" b", "a  b", "", "ab ", "  "} {
-				if got, ours := s.valueOf(item, other); other != key && ours {
+				if got, ours := s.valueOf(itemOf(item), other); other != key && ours {
 					t.Errorf("an item of key %q gives %q to key %q", key, got, other)
 				}
 			}
 			for cut := range min(len(item.Value), 20) {
 				broken := *item
 				broken.Value = item.Value[:cut]
-				if got, ours := s.valueOf(&broken, key); ours && item.Flags == flagsHashed {
+				if got, ours := s.valueOf(itemOf(&broken), key); ours && item.Flags == flagsHashed {
 					t.Errorf("key %q, item cut to %d bytes: got %q", key, cut, got)
 				}
 			}

@@ -113,7 +113,7 @@ func (s *Store) close() {
 			sv.line.Close(time.Until(limit))
 		}
 		if sv.conns != nil {
-			_ = sv.client.Close() // to forget the connections, which are closed
+			sv.dropIdle() // to forget the connections, which are closed
 		}
 	}
 }
@@ -122,11 +122,11 @@ func (s *Store) close() {
 // [tier.ErrUnreadable].
 func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 	itemKey, hashed := s.itemKey(key)
-	item, err := s.get(ctx, s.of(itemKey), itemKey)
-	if item == nil {
+	held, err := s.get(ctx, s.of(itemKey), itemKey)
+	if held.value == nil {
 		return nil, err
 	}
-	value, ours := unwrap(item, key, hashed)
+	value, ours := unwrap(held, key, hashed)
 	if !ours {
 		return nil, fmt.Errorf("terrace/memcached: get: %w", &tier.UnreadableError{Reason: "type"})
 	}

@@ -24,7 +24,8 @@ type Options struct {
 
 	// MaxConnections bounds the connections to each server, and so the calls under way
 	// at a time, those included whose callers' contexts have ended; further callers
-	// wait within their context. As many are kept when idle. Zero: 64.
+	// wait within their context. As many are kept when idle. From 8 on reads have
+	// connections of their own among them. Zero: 64.
 	MaxConnections int
 
 	// Gather is how many keys one round trip of Gets carries at most. Gets that are

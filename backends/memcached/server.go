@@ -3,7 +3,6 @@ package memcached
 import (
 	"context"
 	"errors"
-	"net"
 	"os"
 
 	"github.com/bradfitz/gomemcache/memcache"
@@ -24,25 +23,32 @@ type server struct {
 	gate   *gate.Gate
 	watch  *watch // nil where there is one alone
 
-	gatherer *gather.Gatherer[*memcache.Item] // nil: reads go alone
-	line     *lone.Line[*memcache.Item]       // of a gatherer's reads that are alone; may be nil
-	apart    *spell                           // nil where the servers are known
+	readers  *readers               // nil: reads go by the client
+	gatherer *gather.Gatherer[item] // nil: reads go alone
+	line     *lone.Line[item]       // of a gatherer's reads that are alone; may be nil
+	apart    *spell                 // nil where the servers are known
 }
+
+// enoughToShare is how many connections are enough for reads to have some of their own.
+const enoughToShare = 8
 
 // newServer returns the server of that name of a store of its own.
 func newServer(name string, o Options) *server {
-	conns := newConnections(o.DialContext, o.Timeout)
-	sv := &server{conns: conns}
+	sv := &server{conns: newConnections(o)}
+	sv.conns.dropIdle = sv.dropIdle
+	if o.MaxConnections >= enoughToShare {
+		sv.readers = newReaders(name, o, sv.conns)
+	}
 	if most := o.MaxConnections; o.Gather > 1 && most > 1 {
 		o.MaxConnections = most - 1
-		sv.line = newLine(name, o, conns)
+		sv.line = newLine(name, o, sv.conns)
 	}
-	sv.client = newClient(name, o, conns.DialContext)
+	sv.client = newClient(name, o, sv.conns.DialContext)
 	sv.gate = gate.New(o.MaxConnections)
 	return sv
 }
 
-func newClient(name string, o Options, dial func(ctx context.Context, network, address string) (net.Conn, error)) *memcache.Client {
+func newClient(name string, o Options, dial dialContext) *memcache.Client {
 	client := memcache.NewFromSelector(newSelector([]string{name}))
 	client.Timeout, client.MaxIdleConns, client.DialContext = o.Timeout, o.MaxConnections, dial
 	return client
@@ -102,6 +108,9 @@ func (sv *server) redo(ctx context.Context, op func() error) error {
 // client's Close does.
 func (sv *server) dropIdle() {
 	_ = sv.client.Close()
+	if sv.readers != nil {
+		sv.readers.drop()
+	}
 	if sv.line != nil {
 		sv.line.Drop()
 	}
@@ -129,15 +138,6 @@ func (sv *server) get(ctx context.Context, itemKey string) (item *memcache.Item,
 		return nil, ignoreMiss(err)
 	}
 	return item, nil
-}
-
-// getMulti returns what there is, with an error too.
-func (sv *server) getMulti(ctx context.Context, itemKeys []string) (items map[string]*memcache.Item, err error) {
-	err = sv.redo(ctx, func() error {
-		items, err = sv.client.GetMulti(itemKeys)
-		return err
-	})
-	return items, err
 }
 
 func (sv *server) remove(ctx context.Context, itemKey string) error {

@@ -89,7 +89,7 @@ func (s *Store) headOf(held *memcache.Item, key string) []byte {
 	if held == nil {
 		return nil
 	}
-	value, ours := s.valueOf(held, key)
+	value, ours := s.valueOf(itemOf(held), key)
 	if !ours {
 		return nil // as Get gives nothing of it, and the next write must get through
 	}
