@@ -45,11 +45,13 @@ func (b listener[K, V]) Connected() {
 	defer b.above.guard()
 	now := tier.Now()
 	b.mu.Lock()
-	b.connected = true
 	clear(b.peers)
 	b.settling, b.unsettled = now.Add(settlingBeats*b.options.Heartbeat), false
 	b.mu.Unlock()
-	b.above.suspect()
+	b.above.suspect() // before the connection can be seen
+	b.mu.Lock()
+	b.connected = true
+	b.mu.Unlock()
 	select {
 	case b.again <- struct{}{}:
 	default:

@@ -160,21 +160,21 @@ type trackingListener[K comparable, V any] struct{ *tracking[K, V] }
 // Connected implements [tier.TrackHandler].
 func (t trackingListener[K, V]) Connected() {
 	defer t.above.guard()
+	t.above.suspect() // before the connection can be seen
 	t.mu.Lock()
 	t.connected = true
 	t.mu.Unlock()
-	t.above.suspect()
 }
 
 // Lost implements [tier.TrackHandler].
 func (t trackingListener[K, V]) Lost(why error) {
 	defer t.above.guard()
+	t.counts.gaps.Add(1)
+	t.cache.log.warn("tracking: changes may have been missed; what the tiers in memory hold is dropped", t.level.name, why)
+	t.above.suspect() // before the loss can be seen
 	t.mu.Lock()
 	t.connected = false
 	t.mu.Unlock()
-	t.counts.gaps.Add(1)
-	t.cache.log.warn("tracking: changes may have been missed; what the tiers in memory hold is dropped", t.level.name, why)
-	t.above.suspect()
 }
 
 // ChangedAll implements [tier.TrackHandler].

@@ -63,19 +63,18 @@ func newConnections(o Options) *connections {
 
 // DialContext is for the client's field of that name.
 func (c *connections) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	return c.dialOver(ctx, network, address, func(raw net.Conn) (net.Conn, error) { return raw, nil })
+	return c.dialFor(ctx, network, address, func(dial func() (net.Conn, error)) (net.Conn, error) { return dial() })
 }
 
-// dialOver is DialContext of a connection that stands on what over makes of the one that was
-// dialled.
-func (c *connections) dialOver(ctx context.Context, network, address string, over func(net.Conn) (net.Conn, error)) (net.Conn, error) {
+// dialFor is DialContext of a connection that stands on what by makes of one that it has dialled.
+func (c *connections) dialFor(ctx context.Context, network, address string, by func(dial func() (net.Conn, error)) (net.Conn, error)) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(c.life, cancel)()
 	if err := c.reserve(ctx); err != nil {
 		return nil, err
 	}
-	raw, err := dialGuarded(ctx, c.dial, network, address)
+	raw, err := by(func() (net.Conn, error) { return dialGuarded(ctx, c.dial, network, address) })
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.dialling--
@@ -85,9 +84,6 @@ func (c *connections) dialOver(ctx context.Context, network, address string, ove
 	if c.life.Err() != nil {
 		_ = raw.Close()
 		return nil, tier.ErrClosed
-	}
-	if raw, err = over(raw); err != nil {
-		return nil, err
 	}
 	conn := &connection{Conn: raw, all: c, grain: c.grain}
 	c.live[conn] = struct{}{}

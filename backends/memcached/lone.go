@@ -13,11 +13,12 @@ import (
 
 // newLine returns a line to a server, whose connection is one of conns.
 func newLine(name string, o Options, conns *connections) *lone.Line[item] {
-	return lone.New(o.Timeout, func(_ context.Context, conn *lone.Conn) lone.Client[item] {
-		over := func(ctx context.Context, network, address string) (net.Conn, error) {
-			return conns.dialOver(ctx, network, address, conn.Over) // which the end of conns ends too
-		}
-		return &loneClient{timeout: o.Timeout, dial: func() (net.Conn, error) { return dialWithin(o.Timeout, name, over) }}
+	return lone.New(lone.Limits{Connect: o.Timeout}, func(conn *lone.Conn) lone.Client[item] {
+		return &loneClient{timeout: o.Timeout, dial: func() (net.Conn, error) {
+			return dialWithin(o.Timeout, name, func(ctx context.Context, network, address string) (net.Conn, error) {
+				return conns.dialFor(ctx, network, address, conn.Dial) // which the end of conns ends too
+			})
+		}}
 	})
 }
 
@@ -31,12 +32,12 @@ type loneClient struct {
 	answer [1]gather.Answer[item]
 }
 
-// Read implements [lone.Client].
-func (c *loneClient) Read(itemKey string) (held item, stands bool, err error) {
+// Read implements [lone.Client]. That the server is silent is no reason to ask it again.
+func (c *loneClient) Read(_ context.Context, itemKey string) (held item, o lone.Outcome, err error) {
 	if c.reader == nil {
 		conn, err := c.dial()
 		if err != nil {
-			return held, false, err
+			return held, lone.Lost, err
 		}
 		c.reader = newReader(conn, c.timeout)
 	}
@@ -44,7 +45,14 @@ func (c *loneClient) Read(itemKey string) (held item, stands bool, err error) {
 	err = c.reader.read(c.key[:], c.answer[:])
 	held = c.answer[0].Value
 	c.key[0], c.answer[0] = "", gather.Answer[item]{}
-	return held, err == nil, err
+	switch {
+	case err == nil:
+		return held, lone.Answered, nil
+	case isReply(err), errors.Is(err, os.ErrDeadlineExceeded):
+		return item{}, lone.Final, err
+	default:
+		return item{}, lone.Lost, err
+	}
 }
 
 // Close implements [lone.Client].

@@ -2,14 +2,20 @@ package redis
 
 import (
 	"context"
+	"errors"
 	"net"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/terracecache/terrace/backends/internal/gather"
 	"github.com/terracecache/terrace/backends/internal/lone"
+	"github.com/terracecache/terrace/tier"
 )
+
+// defaultIdle is go-redis's own.
+const defaultIdle = 30 * time.Minute
 
 // newLine returns a line to the server, and what it leaves of connections and calls. It is nil
 // where there can be none: for a server that is found otherwise (a Sentinel's master is another
@@ -22,25 +28,26 @@ func newLine(c *redis.Options, o Options) (*lone.Line[[]byte], *redis.Options, O
 		return nil, c, o
 	}
 	own := *c
-	line := lone.New(own.DialTimeout, func(of context.Context, conn *lone.Conn) lone.Client[[]byte] {
+	own.PoolSize, own.MinIdleConns, own.MaxActiveConns, own.PipelinePoolSize = 1, 0, 0, -1
+	own.MaxRetries, own.DialerRetries = -1, 1
+	own.ConnMaxIdleTime, own.ConnMaxLifetime = -1, 0 // the line's
+	own.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	dial := own.Dialer
+	if dial == nil {
+		dial = redis.NewDialer(c)
+	}
+	limits := lone.Limits{Connect: defaultTimeout, Idle: defaultIdle, Life: c.ConnMaxLifetime}
+	if c.DialTimeout > 0 {
+		limits.Connect = c.DialTimeout
+	}
+	if c.ConnMaxIdleTime != 0 {
+		limits.Idle = c.ConnMaxIdleTime
+	}
+	line := lone.New(limits, func(conn *lone.Conn) lone.Client[[]byte] {
 		own := own
-		dial := own.Dialer
-		if dial == nil {
-			dial = redis.NewDialer(&own)
-		}
 		own.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
-			ctx, cancel := context.WithCancel(ctx)
-			defer cancel()
-			defer context.AfterFunc(of, cancel)()
-			dialled, err := dial(ctx, network, addr)
-			if err != nil {
-				return nil, err
-			}
-			return conn.Over(dialled)
+			return conn.Dial(func() (net.Conn, error) { return dial(ctx, network, addr) })
 		}
-		own.PoolSize, own.MinIdleConns, own.MaxActiveConns, own.PipelinePoolSize = 1, 0, 0, -1
-		own.MaxRetries, own.ConnMaxIdleTime = -1, -1
-		own.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 		return loneClient{redis.NewClient(&own)}
 	})
 	o.MaxCalls--
@@ -56,10 +63,14 @@ func newLine(c *redis.Options, o Options) (*lone.Line[[]byte], *redis.Options, O
 // loneClient is the client of a line.
 type loneClient struct{ client *redis.Client }
 
-// Read implements [lone.Client].
-func (c loneClient) Read(key string) (value []byte, stands bool, err error) {
-	value, err = found(c.client.Get(context.Background(), key).Bytes())
-	return value, isAnswer(err), err
+// Read implements [lone.Client]. What go-redis would try again, it tries again where others' reads
+// are made.
+func (c loneClient) Read(ctx context.Context, key string) (value []byte, o lone.Outcome, err error) {
+	value, err = found(c.client.Get(ctx, key).Bytes())
+	if err == nil || errors.Is(err, tier.ErrUnreadable) {
+		return value, lone.Answered, err
+	}
+	return nil, lone.Lost, err
 }
 
 // Close implements [lone.Client].

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -15,9 +16,10 @@ type Conn struct {
 	poll     *poll  // nil where it is not polled
 	endNow   func() // is end
 
-	mu    sync.Mutex
-	ended bool
-	unfit bool // what was dialled cannot be ended
+	mu      sync.Mutex
+	dialled bool
+	ended   bool
+	unfit   bool // what was dialled cannot be ended
 }
 
 func newConn() *Conn {
@@ -26,26 +28,49 @@ func newConn() *Conn {
 	return c
 }
 
-var (
-	errUnfit = errors.New("deadlines of the connection are not known to end what is under way")
-	errLost  = errors.New("the connection is lost")
-)
+// errLost is the answer to who dials again, or behind the end.
+var errLost = errors.New("the connection is lost, or cannot be used by its reader")
 
-// Over has it stand on a connection that was dialled for it. There is one in its life: what
-// dials again is told that the connection is lost. One that it cannot stand on is closed.
-func (c *Conn) Over(dialled net.Conn) (net.Conn, error) {
+// Dial dials what the connection stands on, once in its life: who does so again is told at once
+// that it is lost.
+func (c *Conn) Dial(dial func() (net.Conn, error)) (net.Conn, error) {
+	c.mu.Lock()
+	again := c.dialled || c.ended
+	c.dialled = true
+	c.mu.Unlock()
+	if again {
+		return nil, errLost
+	}
+	dialled, err := dial()
+	if err != nil {
+		return nil, err
+	}
+	return c.over(dialled)
+}
+
+// over has it stand on a connection, or closes that.
+func (c *Conn) over(dialled net.Conn) (net.Conn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.unfit = c.unfit || !canEnd(dialled)
-	if c.Conn == nil && !c.ended && !c.unfit {
-		c.Conn, c.poll = dialled, newPoll(dialled)
-		return c, nil
+	c.unfit = !canEnd(dialled)
+	if c.ended || c.unfit {
+		_ = dialled.Close()
+		return nil, errLost
 	}
-	_ = dialled.Close()
-	if c.unfit {
-		return nil, errUnfit
+	c.Conn, c.poll = dialled, newPoll(dialled)
+	if _, ok := dialled.(syscall.Conn); ok {
+		return socket{c}, nil
 	}
-	return nil, errLost
+	return c, nil
+}
+
+// socket is a connection that can tell whether the other side has closed it, or sent something
+// that nobody has asked for. go-redis looks for that.
+type socket struct{ *Conn }
+
+// SyscallConn implements [syscall.Conn].
+func (s socket) SyscallConn() (syscall.RawConn, error) {
+	return s.Conn.Conn.(syscall.Conn).SyscallConn()
 }
 
 // Read implements [net.Conn].

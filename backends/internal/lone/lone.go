@@ -8,13 +8,9 @@ package lone
 
 import (
 	"context"
-	"errors"
-	"net"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/terracecache/terrace/backends/internal/failure"
 )
 
 // pause is how long after a connection was begun or lost none is begun. Callers that leave lose
@@ -23,21 +19,40 @@ const pause = time.Second
 
 // Client reads over the one connection that it has. One goroutine at a time uses it.
 type Client[V any] interface {
-	// Read returns what is under the key. It reports whether the connection can be used again.
-	Read(key string) (v V, stands bool, err error)
+	// Read returns what is under the key. Reads that connect have the context that bounds that,
+	// and others one that does not end.
+	Read(ctx context.Context, key string) (v V, o Outcome, err error)
 
 	Close()
 }
 
-// Open makes a client of which all that it dials stands on conn, and is dialled while the context
-// lasts. It does not connect.
-type Open[V any] func(ctx context.Context, conn *Conn) Client[V]
+// Outcome is what came of a read.
+type Outcome int
+
+const (
+	// Lost says that the read is to be made again another way.
+	Lost Outcome = iota
+	// Final says that it is not, but that the connection is of no more use.
+	Final
+	// Answered says that the connection can be used again.
+	Answered
+)
+
+// Open makes a client of which all that it dials stands on conn. It does not connect.
+type Open[V any] func(conn *Conn) Client[V]
+
+// Limits bound a line's connection; zero is no bound.
+type Limits struct {
+	Connect time.Duration // how long it takes to make; must be above zero
+	Idle    time.Duration // how long it is not used
+	Life    time.Duration // how long it is used
+}
 
 // Line keeps a connection for reads that are alone. It may be used concurrently.
 type Line[V any] struct {
-	open  Open[V]
-	limit time.Duration
-	pause time.Duration
+	open   Open[V]
+	limits Limits
+	pause  time.Duration
 
 	life    context.Context // ends with Close
 	cancel  context.CancelFunc
@@ -47,66 +62,86 @@ type Line[V any] struct {
 	// turn holds an element while nobody uses what follows.
 	turn   chan struct{}
 	client Client[V] // nil where there is none
+	begun  time.Time // when it was made
+	used   time.Time // when it was used last, where that is of interest
 	again  time.Time // when the next may be made
 	unfit  bool      // none can
 }
 
-// New returns a line whose client is made within the limit.
-func New[V any](limit time.Duration, open Open[V]) *Line[V] {
-	l := &Line[V]{open: open, limit: limit, pause: pause, turn: make(chan struct{}, 1)}
+// New returns a line whose client is made by open.
+func New[V any](limits Limits, open Open[V]) *Line[V] {
+	l := &Line[V]{open: open, limits: limits, pause: pause, turn: make(chan struct{}, 1)}
 	l.life, l.cancel = context.WithCancel(context.Background())
 	l.turn <- struct{}{}
 	return l
 }
 
 // Read returns what is under the key, or the context's error when that has ended. It reports
-// false for ok where it could not ask, or the connection turned out to be dead.
+// false for ok where it could not ask, or could not tell.
 func (l *Line[V]) Read(ctx context.Context, key string) (v V, ok bool, err error) {
 	select {
 	case <-l.turn:
 	default:
 		return v, false, nil
 	}
+	defer func() { l.turn <- struct{}{} }() // a client may panic, and a context
 	if l.client == nil {
-		l.turn <- struct{}{}
+		return v, false, nil
+	}
+	if l.isOver() {
+		l.drop()
 		return v, false, nil
 	}
 	return l.read(ctx, key)
 }
 
-// read is called by who has the turn, which it gives back.
+// isOver reports whether the connection is beyond its limits.
+func (l *Line[V]) isOver() bool {
+	if l.limits.Idle <= 0 && l.limits.Life <= 0 {
+		return false
+	}
+	now := time.Now()
+	idle := now.Sub(l.used)
+	l.used = now
+	return l.limits.Idle > 0 && idle >= l.limits.Idle || l.limits.Life > 0 && now.Sub(l.begun) >= l.limits.Life
+}
+
+// read is called by who has the turn.
 func (l *Line[V]) read(ctx context.Context, key string) (v V, ok bool, err error) {
-	stands := false
-	stop := l.heed(ctx)
-	defer func() { // the client may panic
-		if inTime := stop(); !inTime || !stands {
+	keep := false
+	defer func() {
+		if !keep {
 			l.drop()
 		}
-		l.turn <- struct{}{}
 	}()
-	v, stands, err = l.client.Read(key)
-	if stands {
+	stop := l.heed(ctx)
+	v, outcome, err := l.client.Read(context.Background(), key)
+	if inTime := stop(); inTime && outcome == Answered {
+		keep = true
 		return v, true, err
 	}
-	if ended := ctx.Err(); ended != nil {
-		return v, true, ended
+	if outcome != Answered {
+		if ended := ctx.Err(); ended != nil {
+			return v, true, ended
+		}
 	}
-	return v, !failure.IsDead(err) && !errors.Is(err, net.ErrClosed) && !errors.Is(err, errLost), err
+	return v, outcome != Lost, err
 }
 
 // heed has the context's end end the connection, until stop is called. That reports false where
 // it comes too late.
 func (l *Line[V]) heed(ctx context.Context) (stop func() bool) {
 	end := l.conn.Load().endNow
-	switch own := ctx.(type) {
-	case interface{ AfterFunc(call func()) func() bool }: // needs less than what follows
+	if own, ok := ctx.(interface{ AfterFunc(call func()) func() bool }); ok { // needs less than what follows
 		return own.AfterFunc(end)
-	default:
-		if ctx.Done() == nil {
-			return func() bool { return true }
-		}
+	}
+	if ctx.Done() != nil {
 		return context.AfterFunc(ctx, end)
 	}
+	if deadline, limited := ctx.Deadline(); limited {
+		return time.AfterFunc(time.Until(deadline), end).Stop
+	}
+	return func() bool { return true }
 }
 
 // Drop gives the connection up, since others of the same server were found dead or silent. Who reads
@@ -154,22 +189,23 @@ func (l *Line[V]) Connect(key string) {
 }
 
 func (l *Line[V]) connect(key string) {
-	ctx, cancel := context.WithTimeout(l.life, l.limit)
+	ctx, cancel := context.WithTimeout(l.life, l.limits.Connect)
 	defer cancel()
 	conn := newConn()
-	client := l.open(ctx, conn)
+	client := l.open(conn)
 	inTime := context.AfterFunc(ctx, conn.endNow)
-	stands := false
+	outcome := Lost
 	defer func() {
-		if inTime() && stands && l.life.Err() == nil {
-			l.client = client
+		if inTime() && outcome == Answered && l.life.Err() == nil {
+			l.begun = time.Now()
+			l.client, l.used = client, l.begun
 			l.conn.Store(conn)
 			return
 		}
 		l.unfit = conn.isUnfit()
 		client.Close()
 	}()
-	_, stands, _ = client.Read(key)
+	_, outcome, _ = client.Read(ctx, key)
 }
 
 // Close ends what is under way, and waits for that within the limit.
@@ -180,7 +216,7 @@ func (l *Line[V]) close(limit time.Duration) {
 	if conn := l.conn.Load(); conn != nil {
 		conn.end()
 	}
-	timeout := time.NewTimer(limit)
+	timeout := time.NewTimer(max(limit, time.Millisecond))
 	defer timeout.Stop()
 	select {
 	case <-l.turn: // and is never given back

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -98,15 +99,21 @@ type client struct {
 	lines   *bufio.Reader
 }
 
-func (c *client) Read(key string) (string, bool, error) {
+func (c *client) Read(_ context.Context, key string) (string, Outcome, error) {
 	if key == "panic" {
 		panic("client")
 	}
 	answer, err := c.read(key)
-	if err != nil {
+	switch {
+	case err == nil:
+		return answer, Answered, nil
+	case errors.Is(err, os.ErrDeadlineExceeded):
 		c.Close()
+		return "", Final, err
+	default:
+		c.Close()
+		return "", Lost, err
 	}
-	return answer, err == nil, err
 }
 
 func (c *client) read(key string) (string, error) {
@@ -136,16 +143,15 @@ func (c *client) Close() {
 
 // lineTo returns a line whose pause is as given. What is dialled goes through over.
 func lineTo(t *testing.T, s *server, timeout, pause time.Duration, over func(net.Conn) net.Conn) *Line[string] {
-	l := New(late, func(ctx context.Context, conn *Conn) Client[string] {
+	l := New(Limits{Connect: late}, func(conn *Conn) Client[string] {
 		return &client{timeout: timeout, dial: func() (net.Conn, error) {
-			dialled, err := new(net.Dialer).DialContext(ctx, "tcp", s.Addr().String())
-			if err != nil {
-				return nil, err
-			}
-			if over != nil {
-				dialled = over(dialled)
-			}
-			return conn.Over(dialled)
+			return conn.Dial(func() (net.Conn, error) {
+				dialled, err := net.Dial("tcp", s.Addr().String())
+				if err == nil && over != nil {
+					dialled = over(dialled)
+				}
+				return dialled, err
+			})
 		}}
 	})
 	l.pause = pause
@@ -393,16 +399,103 @@ func TestEndsMeetAnswers(t *testing.T) {
 
 func TestAConnectionIsDialledOnce(t *testing.T) {
 	s := serve(t)
-	conn := newConn()
-	for _, want := range []error{nil, errLost, errLost} {
-		dialled, err := net.Dial("tcp", s.Addr().String())
-		if err != nil {
-			t.Fatal(err)
+	for name, conn := range map[string]*Conn{"dialled": newConn(), "ended": newConn()} {
+		dials := 0
+		dial := func() (net.Conn, error) {
+			dials++
+			return net.Dial("tcp", s.Addr().String())
 		}
-		if over, err := conn.Over(dialled); !errors.Is(err, want) || (over == nil) != (want != nil) {
-			t.Errorf("got %v, %v, want error %v", over, err, want)
+		if name == "ended" {
+			conn.end()
+		} else if c, err := conn.Dial(dial); err != nil {
+			t.Fatal(err)
+		} else {
+			defer c.Close()
+		}
+		before := dials
+		if c, err := conn.Dial(dial); c != nil || !errors.Is(err, errLost) || dials > before {
+			t.Errorf("%s: %v, %v after %d dials, want none", name, c, err, dials-before)
 		}
 	}
-	<-s.ended // the second was closed
-	_ = conn.Close()
+}
+
+// What is dialled when it is too late is closed.
+func TestAConnectionThatEndsWhileItIsDialled(t *testing.T) {
+	s := serve(t)
+	conn := newConn()
+	c, err := conn.Dial(func() (net.Conn, error) {
+		conn.end()
+		return net.Dial("tcp", s.Addr().String())
+	})
+	if c != nil || !errors.Is(err, errLost) {
+		t.Errorf("%v, %v", c, err)
+	}
+	<-s.ended
+}
+
+func TestAConnectionBeyondItsLimitsIsNotUsed(t *testing.T) {
+	for name, limits := range map[string]Limits{"idle": {Idle: time.Minute}, "life": {Life: time.Minute}} {
+		s := serve(t)
+		l := lineTo(t, s, late, 0, nil)
+		l.limits.Idle, l.limits.Life = limits.Idle, limits.Life
+		connected(t, l)
+		l.begun = l.begun.Add(-59 * time.Second)
+		l.used = l.used.Add(-59 * time.Second)
+		if _, ok, err := l.Read(t.Context(), "k"); !ok || err != nil {
+			t.Errorf("%s: %v, %v within the limit", name, ok, err)
+		}
+		l.begun = l.begun.Add(-time.Second)
+		l.used = l.used.Add(-time.Minute)
+		isLost(t, l)
+		<-s.ended
+		connected(t, l)
+	}
+}
+
+// armless is a context with a deadline that nobody can wait for.
+type armless struct {
+	context.Context
+	at time.Time
+}
+
+func (a armless) Deadline() (time.Time, bool) { return a.at, true }
+
+func TestADeadlineThatNobodyCanWaitFor(t *testing.T) {
+	s := serve(t)
+	l := lineTo(t, s, time.Hour, 0, nil)
+	connected(t, l)
+	s.silent.Store(true)
+	begun := time.Now()
+	_, ok, err := l.Read(armless{context.Background(), begun.Add(20 * time.Millisecond)}, "never")
+	if took := time.Since(begun); !ok || !errors.Is(err, os.ErrDeadlineExceeded) || took > late {
+		t.Errorf("%v, %v after %v", ok, err, took)
+	}
+}
+
+// panicky is a context of which a method panics.
+type panicky struct{ context.Context }
+
+func (panicky) AfterFunc(func()) func() bool { panic("AfterFunc") }
+
+// stopless is one whose functions cannot be stopped.
+type stopless struct{ context.Context }
+
+func (stopless) AfterFunc(func()) func() bool { return func() bool { panic("stop") } }
+
+func TestAContextThatPanicsTakesNothingAlong(t *testing.T) {
+	s := serve(t)
+	l := lineTo(t, s, late, 0, nil)
+	for _, ctx := range []context.Context{panicky{t.Context()}, stopless{t.Context()}} {
+		connected(t, l)
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%T: no panic", ctx)
+				}
+			}()
+			_, _, _ = l.Read(ctx, "k")
+		}()
+		<-s.ended
+	}
+	connected(t, l)
 }

@@ -7,15 +7,14 @@ import (
 	"io"
 	"net"
 	"os"
-	"runtime"
 	"syscall"
 )
 
 const (
 	// looks is how often it is looked for an answer before it is waited for. That takes some
-	// tens of microseconds, and others' goroutines run between two looks. A goroutine that waits
-	// is woken some tens of microseconds after the answer has come, for which its thread, and
-	// where nothing else runs a core, have to be woken.
+	// tens of microseconds. A goroutine that waits is woken as long after the answer has come, for
+	// which its thread, and where nothing else runs a core, have to be woken. Others' goroutines do
+	// not run between two looks: where there are many that would be a long time.
 	looks = 32
 
 	// mostRest is how many reads in a row are waited for at once where looking was in vain.
@@ -80,10 +79,7 @@ func (p *poll) lookFor(fd uintptr) bool {
 		p.left--
 		times = 1
 	}
-	for i := range times {
-		if i > 0 {
-			runtime.Gosched()
-		}
+	for range times {
 		if p.read(int(fd)) {
 			if times > 1 {
 				p.rest = 0
