@@ -21,7 +21,6 @@ func Redis(t testing.TB, args ...string) *Server {
 				"--bind", host, "--port", strconv.Itoa(port), "--dir", dir,
 				"--save", "", "--appendonly", "no",
 				"--hz", "100", // looks for a signal to end, and for idle clients, more often
-				"--repl-diskless-sync-delay", "0", // a replica is served at once, not after 5 s
 			}, args...)
 		},
 		ready: redisReady,
