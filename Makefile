@@ -34,7 +34,7 @@ test: servers
 	$(GO) test -run Heap ./backends/otter ./backends/ristretto ./backends/internal/size
 	$(GO) test -run OverSeeds ./bench/internal/lab
 	$(GO) test -run PartIsLikeTheWhole ./bench/internal/curve
-	$(GO) test -run MillionKeysLater ./coordinator
+	$(GO) test ./coordinator/internal/manykeys
 	$(PEERS) $(GO) test $(TESTFLAGS) ./...
 
 vet:

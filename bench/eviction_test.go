@@ -52,7 +52,7 @@ func loop(t *testing.T) []string {
 // eviction differs.
 func TestEvictionOfTheDocumentDecidesTheHitRatio(t *testing.T) {
 	keys := loop(t)
-	keys = keys[:min(len(keys), 40_000)] // it only repeats itself
+	keys = keys[:min(len(keys), 10_000)] // it only repeats itself
 	const text = `caches:
   looped:
     tiers: [{name: l1, backend: memory, eviction: lru, capacity: 512}]

@@ -21,11 +21,11 @@ import (
 // member is a cache as of a process of its own, over a real server, with a proxy before
 // its bus only.
 type member struct {
-	*coordinator.Cache[string, int64]
+	*coordinator.Cache[string, int]
 	proxy *servers.FaultProxy
 }
 
-func newMember(t *testing.T, addr string, load coordinator.Loader[string, int64]) *member {
+func newMember(t *testing.T, addr string, load coordinator.Loader[string, int]) *member {
 	t.Helper()
 	m := &member{proxy: servers.Proxy(t, addr)}
 	store, err := redis.Open("redis://"+addr, redis.Options{Prefix: "test:"})
@@ -37,10 +37,10 @@ func newMember(t *testing.T, addr string, load coordinator.Loader[string, int64]
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = bus.Close() })
-	m.Cache = newCache(t, coordinator.Options[string, int64]{
-		Tiers: []tier.Tier[string, int64]{
-			{Name: "l1", Store: lru.New[string, int64](1000)},
-			{Name: "l3", Store: tier.Encode[string, int64](store, codec.JSON[int64]()), Timeout: 2 * time.Second},
+	m.Cache = newCache(t, coordinator.Options[string, int]{
+		Tiers: []tier.Tier[string, int]{
+			{Name: "l1", Store: lru.New[string, int](1000)},
+			{Name: "l3", Store: tier.Encode[string, int](store, codec.JSON[int]()), Timeout: 2 * time.Second},
 		},
 		Lifetime:   policy.Lifetime{TTL: time.Hour},
 		Backoff:    policy.Backoff{Initial: 10 * time.Millisecond, Max: 100 * time.Millisecond},
@@ -66,7 +66,7 @@ func (m *member) awaitBus(t *testing.T, connected bool) {
 	awaitReal(t, 15*time.Second, fmt.Sprintf("connected %v", connected), func() bool { return m.Stats().Bus.Connected == connected })
 }
 
-func (m *member) read(t *testing.T, key string) int64 {
+func (m *member) read(t *testing.T, key string) int {
 	t.Helper()
 	v, err := m.Get(ctx, key)
 	if err != nil {
@@ -75,7 +75,7 @@ func (m *member) read(t *testing.T, key string) int64 {
 	return v
 }
 
-func (m *member) write(t *testing.T, key string, v int64) {
+func (m *member) write(t *testing.T, key string, v int) {
 	t.Helper()
 	if err := m.Set(ctx, key, v); err != nil {
 		t.Errorf("Set(%s): %v", key, err)
@@ -90,7 +90,7 @@ func TestBusOverRedis(t *testing.T) {
 		return a.Stats().Bus.Publishers > 0 && b.Stats().Bus.Publishers > 0
 	})
 	var longest time.Duration
-	for v := range int64(200) {
+	for v := range 200 {
 		a.write(t, "k", v)
 		start := time.Now()
 		awaitReal(t, 5*time.Second, fmt.Sprint("version ", v), func() bool { return b.read(t, "k") == v })
@@ -177,9 +177,9 @@ func busHistoryOverRedis(t *testing.T, seed uint64) {
 		bound           = 500 * time.Millisecond // for a loaded machine under -race
 	)
 	var source [keys]atomic.Int64
-	load := func(k int) int64 { return source[k].Load() }
+	load := func(k int) int { return int(source[k].Load()) }
 	type write struct {
-		version int64
+		version int
 		end     time.Time
 	}
 	var last [keys]atomic.Pointer[write]
@@ -188,7 +188,7 @@ func busHistoryOverRedis(t *testing.T, seed uint64) {
 	fleet := make([]*member, processes)
 	var upSince [processes]atomic.Int64 // Unix ns; far ahead while cut
 	for i := range fleet {
-		fleet[i] = newMember(t, addr, func(_ context.Context, key string) (int64, error) {
+		fleet[i] = newMember(t, addr, func(_ context.Context, key string) (int, error) {
 			var k int
 			_, err := fmt.Sscan(key, &k)
 			return load(k), err
@@ -222,12 +222,12 @@ func busHistoryOverRedis(t *testing.T, seed uint64) {
 		clients.Go(func() {
 			rng := rand.New(rand.NewPCG(seed, uint64(100+c)))
 			p, i := fleet[c%processes], c%processes
-			var seen [keys]int64
+			var seen [keys]int
 			for time.Now().Before(stop) {
 				k := rng.IntN(keys)
 				key := fmt.Sprint(k)
 				if rng.IntN(400) == 0 && writers[k].TryLock() {
-					v := source[k].Add(1)
+					v := int(source[k].Add(1))
 					var err error
 					if rng.IntN(2) == 0 {
 						err = p.Set(ctx, key, v)
@@ -271,7 +271,7 @@ func busHistoryOverRedis(t *testing.T, seed uint64) {
 	}
 	for i, m := range fleet {
 		for k := range keys {
-			want := source[k].Load()
+			want := load(k)
 			awaitReal(t, 5*time.Second, fmt.Sprintf("key %d at process %d converged", k, i), func() bool { return m.read(t, fmt.Sprint(k)) == want })
 		}
 		t.Logf("process %d: %+v", i, m.Stats().Bus)

@@ -14,10 +14,12 @@ import (
 	"github.com/terracecache/terrace/tier/storetest"
 )
 
-// Failures of keys at rest are forgotten.
-func TestCooldownsAreForgottenInTime(t *testing.T) {
+// The failures of keys that are cooling down are bounded, and those of keys at rest are
+// forgotten.
+func TestCooldownsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fail := false
+		const n, most = 70_000, 1 << 16
+		fail := true
 		c := newCache(t, coordinator.Options[int, int]{Tiers: []tier.Tier[int, int]{{Name: "l1", Store: storetest.NewMap[int, int]()}},
 			Lifetime: policy.Lifetime{TTL: time.Second, StaleIfError: time.Minute},
 			Load: func(context.Context, int) (int, error) {
@@ -26,13 +28,19 @@ func TestCooldownsAreForgottenInTime(t *testing.T) {
 				}
 				return 1, nil
 			}})
-		for i := range 70000 {
-			c.Get(ctx, i)
+		for i := range n {
+			if err := c.Set(ctx, i, i); err != nil {
+				t.Fatal(err)
+			}
 		}
 		time.Sleep(2 * time.Second)
-		fail = true
-		for i := range 70000 {
-			c.Get(ctx, i)
+		for i := range n {
+			if _, err := c.Get(ctx, i); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := coordinator.CooldownsOf(c); got > most || got < most/2 {
+			t.Errorf("cool-downs: got %d, want at most %d", got, most)
 		}
 		fail = false
 		time.Sleep(24 * time.Hour)

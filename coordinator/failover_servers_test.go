@@ -55,7 +55,7 @@ func survive(t *testing.T, f failover) {
 	const keys = 60
 	var versions [keys]atomic.Int64
 	var loads atomic.Int64
-	join := func() *coordinator.Cache[string, int64] {
+	join := func() *coordinator.Cache[string, int] {
 		store, err := redis.Open(f.url, redis.Options{Prefix: "test:"})
 		if err != nil {
 			t.Fatal(err)
@@ -65,20 +65,20 @@ func survive(t *testing.T, f failover) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = bus.Close() })
-		return newCache(t, coordinator.Options[string, int64]{
+		return newCache(t, coordinator.Options[string, int]{
 			Name: "failover",
-			Tiers: []tier.Tier[string, int64]{
-				{Name: "l1", Store: lru.New[string, int64](1000), TTL: 200 * time.Millisecond},
-				{Name: "l2", Store: tier.Encode[string, int64](store, codec.JSON[int64]()), Timeout: 200 * time.Millisecond, Breaker: tier.Breaker{Probe: 200 * time.Millisecond}},
+			Tiers: []tier.Tier[string, int]{
+				{Name: "l1", Store: lru.New[string, int](1000), TTL: 200 * time.Millisecond},
+				{Name: "l2", Store: tier.Encode[string, int](store, codec.JSON[int]()), Timeout: 200 * time.Millisecond, Breaker: tier.Breaker{Probe: 200 * time.Millisecond}},
 			},
 			Lifetime: policy.Lifetime{TTL: time.Hour},
 			Backoff:  policy.Backoff{Initial: 20 * time.Millisecond, Max: 200 * time.Millisecond},
 			Lease:    coordinator.Lease{Life: time.Second},
-			Load: func(_ context.Context, key string) (int64, error) {
+			Load: func(_ context.Context, key string) (int, error) {
 				loads.Add(1)
 				var k int
 				_, err := fmt.Sscan(key, &k)
-				return versions[k].Load(), err
+				return int(versions[k].Load()), err
 			},
 			Bus: bus,
 		})
@@ -100,7 +100,7 @@ func survive(t *testing.T, f failover) {
 	defer end()
 	var reads atomic.Int64
 	var slowest atomic.Int64
-	for i, c := range []*coordinator.Cache[string, int64]{a, b, a, b} {
+	for i, c := range []*coordinator.Cache[string, int]{a, b, a, b} {
 		readers.Go(func() {
 			for k := i; ; k++ {
 				select {
@@ -140,8 +140,7 @@ func survive(t *testing.T, f failover) {
 	awaitReal(t, left(), "both have the bus again", connected)
 	awaitReal(t, left(), "what one writes the other reads", func() bool {
 		for k := range keys {
-			versions[k].Add(1)
-			if a.Set(ctx, fmt.Sprint(k), versions[k].Load()) != nil {
+			if a.Set(ctx, fmt.Sprint(k), int(versions[k].Add(1))) != nil {
 				return false
 			}
 		}
@@ -150,7 +149,7 @@ func survive(t *testing.T, f failover) {
 	for k := range keys {
 		awaitReal(t, max(left(), time.Second), fmt.Sprint("key ", k, " is read as it was written"), func() bool {
 			v, err := b.Get(ctx, fmt.Sprint(k))
-			return err == nil && v == versions[k].Load()
+			return err == nil && v == int(versions[k].Load())
 		})
 	}
 	end()
@@ -164,7 +163,7 @@ func survive(t *testing.T, f failover) {
 		before, leases := loads.Load(), a.Stats().Leases+b.Stats().Leases
 		many(keys, func(k int) {
 			many(2, func(i int) {
-				if _, err := []*coordinator.Cache[string, int64]{a, b}[i].Get(ctx, fmt.Sprint(k)); err != nil {
+				if _, err := []*coordinator.Cache[string, int]{a, b}[i].Get(ctx, fmt.Sprint(k)); err != nil {
 					t.Errorf("Get: %v", err)
 				}
 			})

@@ -190,15 +190,15 @@ func TestUnencodableSetFences(t *testing.T) {
 		fb := storetest.NewFaultyBytes(m)
 		fb.SetRemote()
 		fb.Inject(storetest.Slow(time.Millisecond)) // as any server
-		a := newCache(t, coordinator.Options[string, float64]{Tiers: []tier.Tier[string, float64]{shared[float64]("l3", fb)},
-			Load: func(context.Context, string) (float64, error) { return 2, nil }})
-		b := newCache(t, coordinator.Options[string, float64]{Tiers: []tier.Tier[string, float64]{shared[float64]("l3", m.Another())},
-			Load: func(ctx context.Context, _ string) (float64, error) { return 1, sleep(ctx, 5*time.Second) }})
+		a := newCache(t, coordinator.Options[string, any]{Tiers: []tier.Tier[string, any]{shared[any]("l3", fb)},
+			Load: func(context.Context, string) (any, error) { return 2.0, nil }})
+		b := newCache(t, coordinator.Options[string, any]{Tiers: []tier.Tier[string, any]{shared[any]("l3", m.Another())},
+			Load: func(ctx context.Context, _ string) (any, error) { return 1.0, sleep(ctx, 5*time.Second) }})
 		go b.Get(ctx, "k") // reads 1 now
 		time.Sleep(time.Second)
 		wantError(t, "Set", a.Set(ctx, "k", math.NaN()), tier.ErrUnencodable)
 		time.Sleep(6 * time.Second)
-		if v, err := a.Get(ctx, "k"); err == nil && v == 1 {
+		if v, err := a.Get(ctx, "k"); err == nil && v == 1.0 {
 			t.Errorf("got %v, older than the Set", v)
 		}
 	})

@@ -17,40 +17,41 @@ import (
 	"github.com/terracecache/terrace/tier"
 )
 
+// structKey has a field that others do not see.
 type structKey struct {
-	Tenant int
-	Name   string
+	n      int32
+	Tenant string
 }
 
 var strategies = []policy.Strategy{policy.Fixed{}, policy.StaleWhileRevalidate{}, policy.XFetch{}, policy.XFetch{Beta: 1e6}}
 
 // A fresh hit in the first tier allocates nothing, whatever the key, the policy and
-// the eviction, and starts no goroutine.
+// the eviction, and starts no goroutine. Neither value fits in an interface.
 func TestHitDoesNotAllocate(t *testing.T) {
-	hitAllocates(t, "string", "a key that is long enough")
-	hitAllocates(t, "int", 1<<30)
-	hitAllocates(t, "struct", structKey{7, "name"})
-	hitAllocates(t, "array", [4]string{"a", "b"})
+	hitAllocates(t, "string", "a key that is long enough", versioned{"a value", 1})
+	hitAllocates(t, "int", 1<<30, 1<<30)
+	hitAllocates(t, "struct", structKey{7, "name"}, 1<<30)
+	hitAllocates(t, "array", [2]string{"a", "b"}, 1<<30)
 }
 
-func hitAllocates[K comparable](t *testing.T, name string, key K) {
+func hitAllocates[K comparable, V any](t *testing.T, name string, key K, value V) {
 	for _, strategy := range strategies {
-		for eviction, l1 := range map[string]tier.Store[K, [8]int]{
-			"sieve": sieve.New[K, [8]int](1000),
-			"lru":   lru.New[K, [8]int](1000),
-			"2q":    lru.NewWith[K, [8]int](lru.Options{Capacity: 1000, Eviction: lru.TwoQueue}),
-			"arc":   lru.NewWith[K, [8]int](lru.Options{Capacity: 1000, Eviction: lru.ARC}),
+		for eviction, l1 := range map[string]tier.Store[K, V]{
+			"sieve": sieve.New[K, V](1000),
+			"lru":   lru.New[K, V](1000),
+			"2q":    lru.NewWith[K, V](lru.Options{Capacity: 1000, Eviction: lru.TwoQueue}),
+			"arc":   lru.NewWith[K, V](lru.Options{Capacity: 1000, Eviction: lru.ARC}),
 		} {
 			t.Run(fmt.Sprintf("%s %s %v", name, policy.NameOf(strategy), eviction), func(t *testing.T) {
-				l2 := ristretto.New[K, [8]int](ristretto.Options[K, [8]int]{MaxCost: 1 << 20})
-				c := newCache(t, coordinator.Options[K, [8]int]{
-					Tiers: []tier.Tier[K, [8]int]{
+				l2 := ristretto.New[K, V](ristretto.Options[K, V]{MaxCost: 1 << 20})
+				c := newCache(t, coordinator.Options[K, V]{
+					Tiers: []tier.Tier[K, V]{
 						{Name: "l1", Store: l1, TTL: time.Hour},
 						{Name: "l2", Store: l2},
 					},
 					Lifetime: policy.Lifetime{TTL: 24 * time.Hour, Jitter: 0.1, StaleWhileRevalidate: time.Minute},
 					Refresh:  strategy,
-					Load:     func(context.Context, K) (v [8]int, _ error) { return v, nil },
+					Load:     func(context.Context, K) (V, error) { return value, nil },
 				})
 				if _, err := c.Get(ctx, key); err != nil {
 					t.Fatal(err)
@@ -70,7 +71,7 @@ func hitAllocates[K comparable](t *testing.T, name string, key K) {
 				}); got != 0 {
 					t.Errorf("Lookup: got %v allocations, want 0", got)
 				}
-				load := func(context.Context, K) (v [8]int, _ error) { return v, nil }
+				load := func(context.Context, K) (V, error) { return value, nil }
 				if got := testing.AllocsPerRun(1000, func() {
 					if _, err := c.GetOrLoad(ctx, key, load); err != nil {
 						t.Fatal(err)

@@ -249,12 +249,12 @@ func TestStampedeFigure5StaleWhileRevalidate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var o origin
 		var fail atomic.Bool
-		c := newCache(t, coordinator.Options[string, int64]{
-			Tiers:    []tier.Tier[string, int64]{memory[int64]("l1")},
+		c := newCache(t, coordinator.Options[string, int]{
+			Tiers:    []tier.Tier[string, int]{memory[int]("l1")},
 			Lifetime: policy.Lifetime{TTL: 500 * time.Millisecond, StaleWhileRevalidate: 2 * time.Second},
 			Refresh:  policy.StaleWhileRevalidate{},
 			Backoff:  policy.Backoff{Initial: 100 * time.Millisecond},
-			Load: func(ctx context.Context, _ string) (int64, error) {
+			Load: func(ctx context.Context, _ string) (int, error) {
 				defer o.enter()()
 				n := o.calls.Load()
 				if err := sleep(ctx, originLatency); err != nil {
@@ -263,10 +263,10 @@ func TestStampedeFigure5StaleWhileRevalidate(t *testing.T) {
 				if fail.Load() {
 					return 0, errRefused
 				}
-				return n, nil
+				return int(n), nil
 			},
 		})
-		timed := func(want int64, wantWait time.Duration) {
+		timed := func(want int, wantWait time.Duration) {
 			t.Helper()
 			start := time.Now()
 			wantGet(t, c, "k", want)

@@ -30,13 +30,13 @@ func TestTrackingOverAClusterFailover(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &member{Cache: newCache(t, coordinator.Options[string, int64]{
-		Tiers: []tier.Tier[string, int64]{
-			{Name: "l1", Store: lru.New[string, int64](1000)},
-			{Name: "l3", Store: tier.Encode[string, int64](store, codec.JSON[int64]()), Timeout: 2 * time.Second, Breaker: tier.Breaker{Probe: 200 * time.Millisecond}},
+	m := &member{Cache: newCache(t, coordinator.Options[string, int]{
+		Tiers: []tier.Tier[string, int]{
+			{Name: "l1", Store: lru.New[string, int](1000)},
+			{Name: "l3", Store: tier.Encode[string, int](store, codec.JSON[int]()), Timeout: 2 * time.Second, Breaker: tier.Breaker{Probe: 200 * time.Millisecond}},
 		},
 		Lifetime: policy.Lifetime{TTL: time.Hour},
-		Load:     func(context.Context, string) (int64, error) { return 7, nil },
+		Load:     func(context.Context, string) (int, error) { return 7, nil },
 		Track:    true,
 	})}
 	m.awaitTracking(t, true)

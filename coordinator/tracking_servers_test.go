@@ -22,18 +22,18 @@ const trackedPrefix = "test:"
 
 // newTrackedMember is newMember with tracking in place of a bus, and all of it behind the
 // proxy.
-func newTrackedMember(t *testing.T, addr string, load coordinator.Loader[string, int64]) *member {
+func newTrackedMember(t *testing.T, addr string, load coordinator.Loader[string, int]) *member {
 	t.Helper()
 	m := &member{proxy: servers.Proxy(t, addr)}
 	store, err := redis.Open("redis://"+m.proxy.Addr(), redis.Options{Prefix: trackedPrefix, Tracking: redis.TrackingOptions{Ping: 100 * time.Millisecond}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Cache = newCache(t, coordinator.Options[string, int64]{
-		Tiers: []tier.Tier[string, int64]{
-			{Name: "l1", Store: lru.New[string, int64](1000)},
-			{Name: "l2", Store: lru.New[string, int64](1000)},
-			{Name: "l3", Store: tier.Encode[string, int64](store, codec.JSON[int64]()), Timeout: 2 * time.Second},
+	m.Cache = newCache(t, coordinator.Options[string, int]{
+		Tiers: []tier.Tier[string, int]{
+			{Name: "l1", Store: lru.New[string, int](1000)},
+			{Name: "l2", Store: lru.New[string, int](1000)},
+			{Name: "l3", Store: tier.Encode[string, int](store, codec.JSON[int]()), Timeout: 2 * time.Second},
 		},
 		Lifetime: policy.Lifetime{TTL: time.Hour},
 		Backoff:  policy.Backoff{Initial: 10 * time.Millisecond, Max: 100 * time.Millisecond},
@@ -89,7 +89,7 @@ func foreignClient(t *testing.T, addr string) *goredis.Client {
 func TestTrackingOfForeignWrites(t *testing.T) {
 	addr := servers.Redis(t).Addr()
 	foreign := foreignClient(t, addr)
-	m := newTrackedMember(t, addr, func(context.Context, string) (int64, error) { return 7, nil })
+	m := newTrackedMember(t, addr, func(context.Context, string) (int, error) { return 7, nil })
 	var longest time.Duration
 	for name, write := range map[string]func(key string) error{
 		"SET":     func(key string) error { return foreign.Set(ctx, key, "no entry", 0).Err() },
@@ -144,7 +144,7 @@ func TestTrackingOfForeignWrites(t *testing.T) {
 // What a process has written itself it reads from memory from then on.
 func TestTrackingKeepsOwnWritesOverRedis(t *testing.T) {
 	addr := servers.Redis(t).Addr()
-	m := newTrackedMember(t, addr, func(context.Context, string) (int64, error) { return 7, nil })
+	m := newTrackedMember(t, addr, func(context.Context, string) (int, error) { return 7, nil })
 	const keys = 200
 	for i := range keys {
 		m.write(t, fmt.Sprint("set ", i), 1)
@@ -173,7 +173,7 @@ func TestTrackingConvergesOverRedis(t *testing.T) {
 		fleet[i] = newTrackedMember(t, addr, nil)
 	}
 	var longest time.Duration
-	for v := range int64(100) {
+	for v := range 100 {
 		fleet[v%4].write(t, "k", v)
 		start := time.Now()
 		for i, m := range fleet {
@@ -204,7 +204,7 @@ func TestC36TrackingOverRedis(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newTrackedMember(t, addr, func(context.Context, string) (int64, error) { return 7, nil })
+			m := newTrackedMember(t, addr, func(context.Context, string) (int, error) { return 7, nil })
 			m.write(t, "k", 1)
 			m.quietTracking(t)
 			if got := m.read(t, "k"); got != 1 {

@@ -18,14 +18,12 @@ import (
 	"github.com/terracecache/terrace/tier/storetest"
 )
 
-type thing struct{ A, B int }
-
 // C74: nil, typed nil, zero, false and empty are values: one load each, and the same
 // back from every tier, through every codec.
 func TestC74EmptyValues(t *testing.T) {
-	emptyValue[*thing](t, "nil pointer", nil)
-	emptyValue(t, "zero pointer", &thing{})
-	emptyValue(t, "zero struct", thing{})
+	emptyValue[*versioned](t, "nil pointer", nil)
+	emptyValue(t, "zero pointer", &versioned{})
+	emptyValue(t, "zero struct", versioned{})
 	emptyValue(t, "empty struct", struct{}{})
 	emptyValue(t, "zero", 0)
 	emptyValue(t, "false", false)

@@ -248,7 +248,7 @@ func TestC63ReadYourWrites(t *testing.T) {
 				Tiers: tiers,
 				Load:  func(context.Context, int) (int, error) { return -1, nil }, // a fresh load
 			})
-			for i := range 10_000 {
+			for i := range 3000 {
 				if err := c.Set(ctx, i, i); err != nil {
 					t.Fatal(err)
 				}
@@ -257,7 +257,7 @@ func TestC63ReadYourWrites(t *testing.T) {
 				}
 			}
 			many(8, func(w int) {
-				for i := range 5_000 {
+				for i := range 1500 {
 					k := 100_000 + w*10_000 + i
 					for v := 1; v <= 2; v++ {
 						_ = c.Set(ctx, k, v)
@@ -525,12 +525,12 @@ func TestDeleteIsRememberedForOthersLives(t *testing.T) {
 // Keys that a tier refuses for ever do not keep it from being told of others.
 func TestRefusedKeysDoNotStarveOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fs := storetest.NewFaulty(storetest.NewMap[int, string]())
+		fs := storetest.NewFaulty(storetest.NewMap[int, int]())
 		fs.SetRemote()
-		c := newCache(t, coordinator.Options[int, string]{Lifetime: policy.Lifetime{TTL: time.Hour}, Tiers: []tier.Tier[int, string]{{Name: "l1", Store: storetest.NewMap[int, string]()}, {Name: "l2", Store: fs}}})
+		c := newCache(t, coordinator.Options[int, int]{Lifetime: policy.Lifetime{TTL: time.Hour}, Tiers: []tier.Tier[int, int]{{Name: "l1", Store: storetest.NewMap[int, int]()}, {Name: "l2", Store: fs}}})
 		fs.Inject(storetest.Fail(errors.New("down")))
 		for i := range 2000 {
-			_ = c.Set(ctx, i, "v")
+			_ = c.Set(ctx, i, i)
 		}
 		fs.Heal()
 		// half of the keys are refused by the server for ever

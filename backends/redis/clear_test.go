@@ -3,6 +3,7 @@ package redis_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -17,6 +18,11 @@ func TestC43ClearTakesItsOwnKeysOnly(t *testing.T) {
 	addr := servers.Redis(t).Addr()
 	db0 := client(t, &goredis.Options{Addr: addr})
 	db3 := client(t, &goredis.Options{Addr: addr, DB: 3})
+	const n = 2500
+	keys := make([]string, n)
+	for i := range keys {
+		keys[i] = fmt.Sprint(i)
+	}
 	for _, mine := range []string{"p:", "*", "?", "[a-z]", `\`, `\*`, "p[", "p]", "^", "{tag}:", "\x00", "日:", "a b\n", "\xff"} {
 		s := open(t, "redis://"+addr, redis.Options{Prefix: mine})
 		foreign := []string{"", "q", "q:key", "P:key", "xp:", "ap", "a", "x", "aa", "x" + mine + "key"}
@@ -25,8 +31,8 @@ func TestC43ClearTakesItsOwnKeysOnly(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for i := range 2500 {
-			mustSet(t, s, fmt.Sprint(i), "mine")
+		if err := s.SetMany(t.Context(), keys, slices.Repeat([][]byte{[]byte("mine")}, n), slices.Repeat([]time.Duration{time.Minute}, n)); err != nil {
+			t.Fatal(err)
 		}
 		mustSet(t, s, "", "mine")
 		if err := s.Clear(t.Context()); err != nil {

@@ -138,6 +138,7 @@ func wantOOM(t *testing.T, what string, err error) {
 }
 
 func TestC49AReplicaThatTakesNoWritesSaysSo(t *testing.T) {
+	t.Parallel() // it waits for the replica
 	master := servers.Redis(t)
 	replica := servers.RedisReplica(t, master)
 	s := open(t, "redis://"+replica.Addr(), redis.Options{})

@@ -9,6 +9,7 @@ import (
 )
 
 func TestSentinelFailover(t *testing.T) {
+	t.Parallel() // it waits for an election
 	master := servers.Redis(t)
 	servers.RedisReplica(t, master)
 	sentinel := servers.RedisSentinel(t, master, "main", 1)

@@ -114,7 +114,7 @@ func TestTheDeadGo(t *testing.T) {
 // TestTheLastEndCounts does all kinds of writes at random, none of them while
 // another of its key has not settled, and compares what is there with a map.
 func TestTheLastEndCounts(t *testing.T) {
-	rounds := 1000
+	rounds := 300
 	if testing.Short() {
 		rounds = 100
 	}
@@ -312,7 +312,7 @@ func TestNothingWaitsAtRest(t *testing.T) {
 // in proportion to the entries held.
 func TestEndsAreForgotten(t *testing.T) {
 	const long = 24 * time.Hour
-	steps := 8000
+	steps := 4000
 	if testing.Short() {
 		steps = 3000
 	}
@@ -379,7 +379,7 @@ func TestEndsAreForgotten(t *testing.T) {
 // are given back: a read gives the last write or nothing, and at rest nothing dead
 // is left.
 func TestC63WritesWhileTheDeadGo(t *testing.T) {
-	rounds := 100
+	rounds := 40
 	if testing.Short() {
 		rounds = 10
 	}
@@ -462,7 +462,7 @@ func TestC63WritesWhileTheDeadGo(t *testing.T) {
 // TestManyDieAtOnce: giving back many entries is done in parts, beside which writes
 // go on, and Close ends it.
 func TestManyDieAtOnce(t *testing.T) {
-	n := 30_000
+	n := 12_000
 	if testing.Short() {
 		n = 10_000
 	}

@@ -155,7 +155,7 @@ type version struct {
 
 func neverOlder(t *testing.T, s *ristretto.Store[int, version]) {
 	const writers, keysEach = 4, 8
-	rounds := int64(20_000)
+	rounds := int64(8000)
 	if testing.Short() {
 		rounds = 1000
 	}
@@ -248,7 +248,7 @@ func TestC63SecondSetOfANewKey(t *testing.T) {
 
 // TestC66CollidingHash: no key ever gets another's value, whatever their hashes.
 func TestC66CollidingHash(t *testing.T) {
-	n := 300_000
+	n := 80_000
 	if testing.Short() {
 		n = 20_000
 	}
@@ -330,7 +330,7 @@ func TestC72CloseDuringUse(t *testing.T) {
 }
 
 func TestCloseRightAfterManyWrites(t *testing.T) {
-	for range 50 {
+	for range 20 {
 		s := ristretto.New(each[int, int](1000))
 		for i := range 3000 {
 			mustSet(t, s, i, i)

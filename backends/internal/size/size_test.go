@@ -65,14 +65,14 @@ func TestAgainstTheHeap(t *testing.T) {
 		measured(t, fmt.Sprint("string ", n), max(10, 1<<22/n), 0.02, func(int) string { return text(n) })
 	}
 	for _, n := range []int{1, 10, 63, 65, 100, 3000, 100_000} {
-		measured(t, fmt.Sprint("pointers ", n), max(4, 100_000/n), 0.02, func(int) []*[3]int {
+		measured(t, fmt.Sprint("pointers ", n), max(4, 10_000/n), 0.02, func(int) []*[3]int {
 			s := make([]*[3]int, n)
 			for i := range s {
 				s[i] = new([3]int)
 			}
 			return s
 		})
-		measured(t, fmt.Sprint("strings ", n), max(4, 100_000/n), 0.06, func(int) []string {
+		measured(t, fmt.Sprint("strings ", n), max(4, 10_000/n), 0.06, func(int) []string {
 			s := make([]string, n)
 			for i := range s {
 				s[i] = text(16 + rand.IntN(32))
@@ -81,21 +81,21 @@ func TestAgainstTheHeap(t *testing.T) {
 		})
 	}
 	for _, n := range []int{0, 1, 8, 9, 14, 15, 100, 800, 2000, 20_000} {
-		measured(t, fmt.Sprint("map ", n), max(10, 100_000/(n+1)), 0.15, func(int) map[int]int {
+		measured(t, fmt.Sprint("map ", n), max(4, 10_000/(n+1)), 0.15, func(int) map[int]int {
 			m := make(map[int]int)
 			for i := range n {
 				m[i] = i
 			}
 			return m
 		})
-		measured(t, fmt.Sprint("map of strings ", n), max(10, 100_000/(n+1)), 0.15, func(int) map[string]*user {
+		measured(t, fmt.Sprint("map of strings ", n), max(4, 10_000/(n+1)), 0.15, func(int) map[string]*user {
 			m := make(map[string]*user)
 			for i := range n {
 				m[fmt.Sprintf("key-%08d", i)] = &user{Name: text(20)}
 			}
 			return m
 		})
-		measured(t, fmt.Sprint("map of what is large ", n), max(10, 50_000/(n+1)), 0.15, func(int) map[[20]int][30]string {
+		measured(t, fmt.Sprint("map of what is large ", n), max(4, 10_000/(n+1)), 0.15, func(int) map[[20]int][30]string {
 			m := make(map[[20]int][30]string)
 			for i := range n {
 				m[[20]int{i}] = [30]string{}

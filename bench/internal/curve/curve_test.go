@@ -46,7 +46,7 @@ func public(t testing.TB, name string) *capture.Trace {
 func TestDistancesAreThoseOfTheStore(t *testing.T) {
 	for _, keys := range []int{3, 40, 3000} {
 		rnd := rand.New(rand.NewPCG(uint64(keys), 1))
-		n := 20_000
+		n := 8000
 		rec, err := capture.Generate(t.Context(), t.TempDir(), trace.Fields{Ops: true}, func(q *trace.Request) bool {
 			q.Key = uint64(float64(keys) * math.Pow(rnd.Float64(), 2))
 			if u := rnd.IntN(10); u < 2 {

@@ -282,7 +282,7 @@ func TestBadTiers(t *testing.T) {
 func TestSeedTellsHits(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	var text strings.Builder
-	for range 30_000 {
+	for range 10_000 {
 		fmt.Fprintln(&text, int(4000*math.Pow(random.Float64(), 2)))
 	}
 	c := recordText(t, trace.Plain, text.String())
@@ -319,7 +319,7 @@ func TestRecencyIsTheStore(t *testing.T) {
 	random := rand.New(rand.NewPCG(13, 14))
 	for _, keys := range []float64{2, 50, 3000} {
 		var text strings.Builder
-		for range 30_000 {
+		for range 10_000 {
 			key := int(keys * math.Pow(random.Float64(), 2))
 			fmt.Fprintf(&text, "0,k%d,0,%d,0,%s,0\n", key, 1+key%7, []string{"get", "get", "set"}[random.IntN(3)])
 		}

@@ -15,6 +15,8 @@ import (
 func RedisReplica(t testing.TB, master *Server, args ...string) *Server {
 	t.Helper()
 	masterHost, port, _ := net.SplitHostPort(master.Addr())
+	// Else it would wait 5 s for more replicas. One that asks for a password still does.
+	_, _ = redisDo(master.Addr(), "CONFIG", "SET", "repl-diskless-sync-delay", "0")
 	replica := Redis(t, append([]string{"--replicaof", masterHost, port}, args...)...)
 	await(t, readyWithin, "the replica has caught up", func() error {
 		info, err := redisDo(replica.Addr(), "INFO", "replication")

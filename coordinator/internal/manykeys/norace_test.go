@@ -1,5 +1,5 @@
 //go:build !race
 
-package coordinator_test
+package manykeys_test
 
 const keysLater = 1_000_000
