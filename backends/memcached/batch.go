@@ -75,7 +75,7 @@ func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 			for i, place := range chunk {
 				asked[i] = b.itemKeys[place]
 			}
-			answers, err := call(ctx, s, sv, "get many", func() ([]gather.Answer[item], error) {
+			answers, err := callBy(ctx, s, sv, sv.readGate, "get many", func() ([]gather.Answer[item], error) {
 				answers := make([]gather.Answer[item], len(asked))
 				return answers, sv.read(ctx, asked, answers)
 			})

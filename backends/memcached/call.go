@@ -14,14 +14,19 @@ import (
 	"github.com/terracecache/terrace/tier"
 )
 
-// call runs op, which calls the server, within the context.
+// call runs op, which calls the server by its client, within the context.
 func call[T any](ctx context.Context, s *Store, sv *server, doing string, op func() (T, error)) (T, error) {
+	return callBy(ctx, s, sv, sv.gate, doing, op)
+}
+
+// callBy is call of an op that passes the gate.
+func callBy[T any](ctx context.Context, s *Store, sv *server, by *gate.Gate, doing string, op func() (T, error)) (T, error) {
 	var none T
 	began, err := s.begin(ctx, sv)
 	if err != nil {
 		return none, s.wrap(doing, err)
 	}
-	value, err := gate.Do(ctx, sv.gate, func() (T, error) {
+	value, err := gate.Do(ctx, by, func() (T, error) {
 		value, err := op()
 		sv.watch.note(ctx, began, err)
 		return value, err

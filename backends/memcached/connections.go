@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"runtime"
 	"sync"
 	"time"
 
@@ -18,18 +17,12 @@ import (
 type connections struct {
 	dial  dialContext
 	grain time.Duration // of deadlines
-	most  int
-
-	// dropIdle closes those that no call uses. These are kept by several, of which none knows how
-	// many the others have.
-	dropIdle func()
 
 	life context.Context // ends when they are closed
 	end  context.CancelFunc
 
-	mu       sync.Mutex
-	live     map[*connection]struct{}
-	dialling int
+	mu   sync.Mutex
+	live map[*connection]struct{}
 }
 
 type dialContext = func(ctx context.Context, network, address string) (net.Conn, error)
@@ -53,7 +46,7 @@ func (c *connection) SetDeadline(t time.Time) error {
 }
 
 func newConnections(o Options) *connections {
-	c := &connections{dial: o.DialContext, grain: o.Timeout / 32, most: o.MaxConnections, live: make(map[*connection]struct{})}
+	c := &connections{dial: o.DialContext, grain: o.Timeout / 32, live: make(map[*connection]struct{})}
 	if c.dial == nil {
 		c.dial = new(net.Dialer).DialContext
 	}
@@ -71,16 +64,12 @@ func (c *connections) dialFor(ctx context.Context, network, address string, by f
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(c.life, cancel)()
-	if err := c.reserve(ctx); err != nil {
-		return nil, err
-	}
 	raw, err := by(func() (net.Conn, error) { return dialGuarded(ctx, c.dial, network, address) })
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.dialling--
 	if err != nil {
 		return nil, err
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.life.Err() != nil {
 		_ = raw.Close()
 		return nil, tier.ErrClosed
@@ -88,30 +77,6 @@ func (c *connections) dialFor(ctx context.Context, network, address string, by f
 	conn := &connection{Conn: raw, all: c, grain: c.grain}
 	c.live[conn] = struct{}{}
 	return conn, nil
-}
-
-// reserve counts a connection that is about to be dialled, once there is room for it. Where there
-// is none some are idle, as calls are fewer than may be connections; or one has just been taken by
-// another call that will find the same.
-func (c *connections) reserve(ctx context.Context) error {
-	for !c.tryReserve() {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		c.dropIdle()
-		runtime.Gosched()
-	}
-	return nil
-}
-
-func (c *connections) tryReserve() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.live)+c.dialling >= c.most && c.life.Err() == nil {
-		return false
-	}
-	c.dialling++
-	return true
 }
 
 // dialGuarded dials in a goroutine of its own: gomemcache has some calls dial in one of its

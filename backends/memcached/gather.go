@@ -37,7 +37,7 @@ func (s *Store) get(ctx context.Context, sv *server, itemKey string) (item, erro
 }
 
 func (s *Store) getAlone(ctx context.Context, sv *server, itemKey string) (item, error) {
-	return call(ctx, s, sv, "get", func() (item, error) {
+	return callBy(ctx, s, sv, sv.readGate, "get", func() (item, error) {
 		var answer [1]gather.Answer[item]
 		err := sv.read(ctx, []string{itemKey}, answer[:])
 		return answer[0].Value, err
@@ -90,7 +90,13 @@ func (sv *server) readByClient(ctx context.Context, keys []string, answers []gat
 		return err
 	})
 	for i, key := range keys {
-		answers[i].Value = itemOf(items[key])
+		if read, ok := items[key]; ok {
+			answers[i].Value = itemOf(read)
+			delete(items, key)
+		}
+	}
+	if err == nil && len(items) > 0 {
+		return errNotAsked
 	}
 	return err
 }

@@ -71,6 +71,7 @@ func NewWith(client *memcache.Client, o Options) *Store {
 	}
 	o = o.withDefaults()
 	sv := &server{client: client, gate: gate.New(o.MaxConnections), apart: new(spell)}
+	sv.readGate = sv.gate
 	if invalid == nil {
 		sv.gather(o.Gather)
 	}
@@ -109,6 +110,9 @@ func (s *Store) close() {
 	limit := time.Now().Add(drainWithin)
 	for _, sv := range s.servers {
 		sv.gate.Drain(time.Until(limit))
+		if sv.readers != nil {
+			sv.readGate.Drain(time.Until(limit))
+		}
 		if sv.line != nil {
 			sv.line.Close(time.Until(limit))
 		}

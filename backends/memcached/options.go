@@ -24,8 +24,9 @@ type Options struct {
 
 	// MaxConnections bounds the connections to each server, and so the calls under way
 	// at a time, those included whose callers' contexts have ended; further callers
-	// wait within their context. As many are kept when idle. From 8 on reads have
-	// connections of their own among them. Zero: 64.
+	// wait within their context. As many are kept when idle. From 2 on one of them is for
+	// Gets that are alone, where Gets are gathered, and from 8 on half of the others are
+	// for reads and half for writes. Zero: 64.
 	MaxConnections int
 
 	// Gather is how many keys one round trip of Gets carries at most. Gets that are

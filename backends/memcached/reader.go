@@ -102,24 +102,23 @@ func placeOf(key []byte, keys []string, next int) int {
 }
 
 // value reads a value and the end of its line.
-func (r *reader) value(size int) (value []byte, err error) {
-	if size <= wholly {
-		value = make([]byte, size, size+len("\r\n"))
-		if _, err := io.ReadFull(r.in, value[:size+2]); err != nil {
+func (r *reader) value(size int) ([]byte, error) {
+	whole := size + len("\r\n")
+	value := make([]byte, 0, min(whole, wholly))
+	for {
+		n, err := io.ReadFull(r.in, value[len(value):cap(value)])
+		value = value[:len(value)+n]
+		switch {
+		case err != nil:
 			return nil, err
+		case len(value) < whole:
+			value = append(make([]byte, 0, min(whole, 2*cap(value))), value...)
+		case value[size] != '\r' || value[size+1] != '\n':
+			return nil, errNoEnd
+		default:
+			return value[:size:size], nil
 		}
-		value = value[:size+2]
-	} else {
-		var b bytes.Buffer
-		if _, err := io.CopyN(&b, r.in, int64(size)+2); err != nil {
-			return nil, err
-		}
-		value = b.Bytes()
 	}
-	if value[size] != '\r' || value[size+1] != '\n' {
-		return nil, errNoEnd
-	}
-	return value[:size:size], nil
 }
 
 // parseHead parses "VALUE key flags size[ cas]\r\n".

@@ -126,7 +126,7 @@ func TestAReaderTakesNoNonsense(t *testing.T) {
 		"VALUE a 0 5\r\nxy":             io.ErrUnexpectedEOF,
 		"VALUE a 0 5\r\n":               io.EOF,
 		"VALUE a 0 1\r\nx\r\n":          io.EOF,
-		"VALUE a 0 4294967295\r\nxy":    io.EOF, // and takes no memory for it
+		"VALUE a 0 4294967295\r\nxy":    io.ErrUnexpectedEOF, // and takes no memory for it
 		"VALUE a 0 1\r\nxyz\r\nEND\r\n": errNoEnd,
 		"VALUE c 0 1\r\nx\r\nEND\r\n":   errNotAsked,
 		"VALUE aa 0 1\r\nx\r\nEND\r\n":  errNotAsked,

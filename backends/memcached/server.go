@@ -20,8 +20,10 @@ import (
 type server struct {
 	client *memcache.Client
 	conns  *connections // nil: the client is another's
-	gate   *gate.Gate
-	watch  *watch // nil where there is one alone
+	gate   *gate.Gate   // of calls of the client
+	watch  *watch       // nil where there is one alone
+
+	readGate *gate.Gate // of reads; the client's where these are its
 
 	readers  *readers               // nil: reads go by the client
 	gatherer *gather.Gatherer[item] // nil: reads go alone
@@ -29,22 +31,29 @@ type server struct {
 	apart    *spell                 // nil where the servers are known
 }
 
-// enoughToShare is how many connections are enough for reads to have some of their own.
+// enoughToShare is how many connections are enough for reads to have a share of their own.
 const enoughToShare = 8
 
-// newServer returns the server of that name of a store of its own.
+// newServer returns the server of that name of a store of its own. Its connections are shared out
+// once and for all: one for reads that are alone, and of the others half for reads where there are
+// enough. Who had to take one of another kind would have it closed and make a new one.
 func newServer(name string, o Options) *server {
 	sv := &server{conns: newConnections(o)}
-	sv.conns.dropIdle = sv.dropIdle
-	if o.MaxConnections >= enoughToShare {
-		sv.readers = newReaders(name, o, sv.conns)
-	}
-	if most := o.MaxConnections; o.Gather > 1 && most > 1 {
-		o.MaxConnections = most - 1
+	share := o.MaxConnections >= enoughToShare
+	if o.Gather > 1 && o.MaxConnections > 1 {
+		o.MaxConnections--
 		sv.line = newLine(name, o, sv.conns)
+	}
+	if share {
+		reads := o.MaxConnections / 2
+		o.MaxConnections -= reads
+		sv.readers, sv.readGate = newReaders(name, o, sv.conns), gate.New(reads)
 	}
 	sv.client = newClient(name, o, sv.conns.DialContext)
 	sv.gate = gate.New(o.MaxConnections)
+	if !share {
+		sv.readGate = sv.gate
+	}
 	return sv
 }
 
@@ -63,7 +72,7 @@ func (sv *server) gather(most int) {
 	if sv.apart != nil {
 		fetch = sv.fetchApart
 	}
-	sv.gatherer = gather.New(sv.gate, most, fetch)
+	sv.gatherer = gather.New(sv.readGate, most, fetch)
 	if sv.line != nil {
 		sv.gatherer.WithAlone(sv.readAlone)
 	}
@@ -72,6 +81,7 @@ func (sv *server) gather(most int) {
 // close turns away who has not begun, and ends the calls of a client of our own.
 func (sv *server) close() {
 	sv.gate.Close()
+	sv.readGate.Close()
 	if sv.gatherer != nil {
 		sv.gatherer.Close()
 	}
@@ -132,6 +142,9 @@ func (sv *server) reconnect(ctx context.Context, err error) bool {
 func (sv *server) get(ctx context.Context, itemKey string) (item *memcache.Item, err error) {
 	err = sv.redo(ctx, func() error {
 		item, err = sv.client.Get(itemKey)
+		if err == nil && item.Key != itemKey {
+			return errNotAsked
+		}
 		return err
 	})
 	if err != nil {
