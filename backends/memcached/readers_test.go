@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -104,6 +105,48 @@ func TestAnswersOfOtherKeysAreErrors(t *testing.T) {
 		}
 		if done, err := s.SetIf(t.Context(), "mine", []byte("x"), time.Minute, []byte("wrong")); done || !errors.Is(err, errNotAsked) {
 			t.Errorf("SetIf with %d connections: %v, %v", most, done, err)
+		}
+		_ = s.Close()
+	}
+}
+
+// A connection whose answers are one behind is given up, by gomemcache too.
+func TestAConnectionThatIsOutOfStepIsGivenUp(t *testing.T) {
+	for most := 1; most <= enoughToShare; most += enoughToShare - 1 {
+		var first atomic.Bool
+		first.Store(true)
+		s, err := Open(Options{
+			Servers: []string{"a:1"}, MaxConnections: most,
+			DialContext: func(context.Context, string, string) (net.Conn, error) {
+				near, far := net.Pipe()
+				before := ""
+				if first.Swap(false) {
+					before = "before"
+				}
+				go func() {
+					defer far.Close()
+					for lines := bufio.NewScanner(far); lines.Scan(); {
+						key := strings.Fields(lines.Text())[1]
+						answer := key
+						if before != "" {
+							answer, before = before, key
+						}
+						_, _ = fmt.Fprintf(far, "VALUE %s 0 %d 1\r\n%s\r\nEND\r\n", answer, len(answer), answer)
+					}
+				}()
+				return near, nil
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.Get(t.Context(), "k"); got != nil || !errors.Is(err, errNotAsked) {
+			t.Errorf("with %d connections: %q, %v", most, got, err)
+		}
+		for _, key := range []string{"l", "m"} {
+			if got, err := s.Get(t.Context(), key); string(got) != key || err != nil {
+				t.Errorf("with %d connections: %q, %v, want %q", most, got, err, key)
+			}
 		}
 		_ = s.Close()
 	}

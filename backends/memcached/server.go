@@ -105,10 +105,11 @@ func (sv *server) redo(ctx context.Context, op func() error) error {
 	if sv.reconnect(ctx, err) {
 		err = op()
 	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, errNotAsked) {
 		// On a connection, as to dial in vain is another error. Where a way has broken that
 		// says nothing (a firewall has lost its state) the idle ones are as dead, and each
-		// would be a call that asks the server in vain, and then waits.
+		// would be a call that asks the server in vain, and then waits. And gomemcache keeps
+		// a connection whose answers are those to others' questions.
 		sv.dropIdle()
 	}
 	return replied(err)
