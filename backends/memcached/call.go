@@ -77,6 +77,9 @@ func do(ctx context.Context, s *Store, sv *server, doing string, op func() error
 // whose kind is the reply's first word: ERROR, CLIENT_ERROR or SERVER_ERROR.
 type ReplyError struct{ Reply string }
 
+// unexpected is the kind of an answer that is none of the protocol's errors.
+const unexpected = "unexpected"
+
 func (e *ReplyError) Error() string { return e.Reply }
 
 // FailureKind implements [tier.Failure].
@@ -85,7 +88,7 @@ func (e *ReplyError) FailureKind() string {
 	case "ERROR", "CLIENT_ERROR", "SERVER_ERROR":
 		return word
 	default:
-		return "unexpected"
+		return unexpected
 	}
 }
 
@@ -98,19 +101,24 @@ func replied(err error) error {
 	if err == nil || !strings.HasPrefix(err.Error(), "memcache: unexpected ") {
 		return err
 	}
-	reply := "unexpected answer"
+	line := ""
 	if i := strings.Index(err.Error(), `"`); i >= 0 {
 		quoted := err.Error()[i:]
 		if j := strings.LastIndex(quoted, `: "`); j >= 0 { // behind the quoted command
 			quoted = quoted[j+2:]
 		}
-		line, unquoteErr := strconv.Unquote(quoted)
-		kind, _, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if unquoteErr == nil && (kind == "ERROR" || kind == "CLIENT_ERROR" || kind == "SERVER_ERROR") {
-			reply = strings.TrimSpace(line)
-		}
+		line, _ = strconv.Unquote(quoted) // nothing where it is not quoted
 	}
-	return &ReplyError{Reply: reply}
+	return replyOf(line)
+}
+
+// replyOf returns the error of a line that was not expected.
+func replyOf(line string) *ReplyError {
+	reply := &ReplyError{Reply: strings.TrimSpace(line)}
+	if reply.FailureKind() == unexpected {
+		reply.Reply = "unexpected answer"
+	}
+	return reply
 }
 
 func isReply(err error) bool {

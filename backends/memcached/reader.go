@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"strings"
 	"time"
 
 	"github.com/terracecache/terrace/backends/internal/gather"
@@ -41,8 +40,7 @@ func newReader(conn net.Conn, timeout time.Duration) *reader {
 }
 
 // read asks for keys, which are all different, and sets the answers: where there is an item that,
-// and else nothing.
-// After an error, which may be a [ReplyError], the connection is of no more use.
+// and else nothing. After an error, which may be a [ReplyError], the connection is of no more use.
 func (r *reader) read(keys []string, answers []gather.Answer[item]) error {
 	clear(answers)
 	r.extend()
@@ -68,7 +66,7 @@ func (r *reader) read(keys []string, answers []gather.Answer[item]) error {
 		}
 		key, flags, size, ok := parseHead(line)
 		if !ok {
-			return unexpected(line)
+			return replyOf(string(line))
 		}
 		// They come in the order of the keys, but from some proxies.
 		place := placeOf(key, keys, next)
@@ -146,15 +144,4 @@ func parseNumber(digits []byte) (n uint32, ok bool) {
 		sum = sum*10 + uint64(d-'0')
 	}
 	return uint32(sum), len(digits) > 0 && sum < 1<<32
-}
-
-// unexpected returns the error of a line that is no head.
-func unexpected(line []byte) error {
-	text := strings.TrimSpace(string(line))
-	switch kind, _, _ := strings.Cut(text, " "); kind {
-	case "ERROR", "CLIENT_ERROR", "SERVER_ERROR":
-		return &ReplyError{Reply: text}
-	default:
-		return &ReplyError{Reply: "unexpected answer"}
-	}
 }

@@ -78,7 +78,7 @@ func OpenClient(u *redis.UniversalOptions, o Options) (*Store, error) {
 func openOne(c *redis.Options, o Options) *Store {
 	line, c, o := newLine(c, o)
 	s := owning(redis.NewClient(c), o)
-	if line != nil && s.gatherers != nil {
+	if line != nil {
 		s.line = line
 		s.gatherers.only.WithAlone(s.readAlone)
 	}

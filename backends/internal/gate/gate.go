@@ -45,7 +45,7 @@ func Do[T any](ctx context.Context, g *Gate, op func() (T, error)) (T, error) {
 		o := outcome{err: ErrGoexit}
 		defer func() {
 			if p := recover(); p != nil {
-				o = outcome{err: fmt.Errorf("the client panicked: %v", p)}
+				o = outcome{err: Panicked(p)}
 			}
 			done <- o
 		}()
@@ -63,6 +63,9 @@ func Do[T any](ctx context.Context, g *Gate, op func() (T, error)) (T, error) {
 		}
 	}
 }
+
+// Panicked is the answer to a call whose client panicked with p.
+func Panicked(p any) error { return fmt.Errorf("the client panicked: %v", p) }
 
 // ErrGoexit is the answer to a call whose client ended its goroutine.
 var ErrGoexit = errors.New("the client ended the goroutine of its call")

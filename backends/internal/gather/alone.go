@@ -2,7 +2,8 @@ package gather
 
 import (
 	"context"
-	"fmt"
+
+	"github.com/terracecache/terrace/backends/internal/gate"
 )
 
 // beginAlone reports whether a read is alone that comes now, and counts it as a round trip.
@@ -21,7 +22,7 @@ func (g *Gatherer[V]) beginAlone() bool {
 func (g *Gatherer[V]) goAlone(ctx context.Context, key string) (a Answer[V], ok bool) {
 	defer func() {
 		if p := recover(); p != nil {
-			a, ok = Answer[V]{Err: fmt.Errorf("the client panicked: %v", p)}, true
+			a, ok = Answer[V]{Err: gate.Panicked(p)}, true
 		}
 		g.mu.Lock()
 		defer g.mu.Unlock()

@@ -2,7 +2,6 @@ package gather
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -162,7 +161,7 @@ func (g *Gatherer[V]) trip(b *batch[V]) {
 		if entered {
 			g.gate.Leave()
 			if p := recover(); p != nil {
-				b.fail(fmt.Errorf("the client panicked: %v", p))
+				b.fail(gate.Panicked(p))
 			} else if !fetched {
 				b.fail(gate.ErrGoexit)
 			}

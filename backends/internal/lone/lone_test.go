@@ -162,8 +162,10 @@ func lineTo(t *testing.T, s *server, timeout, pause time.Duration, over func(net
 // connected has the line connect.
 func connected(t *testing.T, l *Line[string]) {
 	t.Helper()
-	for begun := time.Now(); ; time.Sleep(100 * time.Microsecond) {
+	for begun := time.Now(); ; {
 		l.Connect("first")
+		<-l.turn // it has, or has not
+		l.turn <- struct{}{}
 		if v, ok, err := l.Read(t.Context(), "k"); ok {
 			if v != "K" || err != nil {
 				t.Fatalf("read %q, %v, want K", v, err)

@@ -63,7 +63,7 @@ func (l Lone) open(t *testing.T) (tier.Bytes, *servers.FaultProxy) {
 // await reads until the connection stands.
 func (l Lone) await(t *testing.T, s tier.Bytes) {
 	t.Helper()
-	for begun := time.Now(); !l.Read(t.Context(), s, "k"); time.Sleep(time.Millisecond) {
+	for begun := time.Now(); !l.Read(t.Context(), s, "k"); {
 		wantValue(t, s, "k", []byte("value"))
 		if time.Since(begun) > loneInAll {
 			t.Fatal("reads that are alone have got no connection")
@@ -125,12 +125,13 @@ func (l Lone) lose(t *testing.T, drop func(*servers.FaultProxy)) {
 func (l Lone) close(t *testing.T) {
 	s, proxy := l.open(t)
 	proxy.BlackHole()
-	read := make(chan error, 1)
+	read, begins := make(chan error, 1), make(chan struct{})
 	go func() {
+		close(begins)
 		_, err := s.Get(context.Background(), "k")
 		read <- err
 	}()
-	time.Sleep(time.Millisecond) // it may be under way then, or not
+	<-begins // it may be under way then, or not
 	begun := time.Now()
 	if err := s.Close(); err != nil {
 		t.Error(err)
