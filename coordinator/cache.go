@@ -173,10 +173,11 @@ func (c *Cache[K, V]) noteLife(d time.Duration) {
 type level[K comparable, V any] struct {
 	name    string
 	store   tier.Store[K, V]
-	given   tier.Store[K, V]   // store as it was given, for what needs no time limit
-	swap    tier.Swapper[K, V] // nil where the store cannot write on condition
-	clear   tier.Clearer       // nil where it cannot clear
-	measure tier.Measurer      // nil where it cannot tell
+	given   tier.Store[K, V]     // store as it was given, for what needs no time limit
+	pairs   tier.PairStore[K, V] // the store where it is local and keeps pairs, else nil
+	swap    tier.Swapper[K, V]   // nil where the store cannot write on condition
+	clear   tier.Clearer         // nil where it cannot clear
+	measure tier.Measurer        // nil where it cannot tell
 	local   bool
 	deaf    bool          // calls of the store are left behind when their contexts end
 	byEntry bool          // the store ends entries by their own ends
@@ -220,6 +221,9 @@ func newLevel[K comparable, V any](t tier.Tier[K, V], maxRepeats int) *level[K, 
 		l.store, l.deaf = newOnTime(t.Store), true
 	}
 	l.swap, _ = tier.AsSwapper(l.store)
+	if l.local && l.swap == nil {
+		l.pairs, _ = tier.AsPairStore(l.store)
+	}
 	l.clear, _ = tier.AsClearer(l.store)
 	l.measure, _ = tier.AsMeasurer(t.Store)
 	if !l.local {
@@ -236,12 +240,15 @@ func (l *level[K, V]) remaining(e *tier.Entry[V], now tier.Instant) time.Duratio
 
 // setLocal writes an entry to a level that is local. It is told the life that is left
 // if it cannot see that itself (T1).
-func (l *level[K, V]) setLocal(ctx context.Context, key K, e *tier.Entry[V]) error {
+func (l *level[K, V]) setLocal(ctx context.Context, pair *tier.Pair[K, V]) error {
 	ttl := l.ttl
 	if !l.byEntry {
-		ttl = l.remaining(e, tier.Now())
+		ttl = l.remaining(pair.Entry(), tier.Now())
 	}
-	return l.store.Set(ctx, key, e, ttl)
+	if l.pairs != nil {
+		return l.pairs.SetPair(ctx, pair, ttl)
+	}
+	return l.store.Set(ctx, pair.Key(), pair.Entry(), ttl)
 }
 
 // bounded runs a call of the level's store within its time limit, unless its breaker is

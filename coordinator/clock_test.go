@@ -206,7 +206,7 @@ func TestHitsCorrectTheClock(t *testing.T) {
 			t.Fatal("the clock does not run")
 		}
 		time.Sleep(time.Second)
-		for range hitsPerCorrection * c.counts.copies {
+		for range hitsPerCorrection * c.counts.outcomes.copies {
 			_, _ = c.Get(t.Context(), "key")
 		}
 		if got := c.clock.now(); got != tier.Now() {

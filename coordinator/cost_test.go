@@ -21,10 +21,10 @@ import (
 // These bounds guard what each operation costs without timing it. docs/performance.md
 // states them; a change that exceeds one has to lower the cost or change both.
 const (
-	missObjects    = 8 // of a load, its entry's and its node's included
+	missObjects    = 8 // of a load, its entry's included
 	missBytes      = 1280
-	promoteObjects = 1 // the node in the upper tier
-	setObjects     = 2 // the entry, and the node in one tier
+	promoteObjects = 0
+	setObjects     = 1 // the entry with its key, for all tiers
 	deleteObjects  = 0
 	sharedObjects  = 2.75 // of a hit in a shared tier: its bytes and its entry, and what the race detector has pools forget
 	joinObjects    = 1    // of a caller who waits for another's load

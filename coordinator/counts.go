@@ -2,20 +2,14 @@ package coordinator
 
 import (
 	"maps"
-	"runtime"
 	"sync"
 	"sync/atomic"
-	"unsafe"
 )
 
-// counts counts requests by their outcome (Z3). Each counter exists several times,
-// and a goroutine mostly meets the same one, so that cores do not write one cache
-// line.
+// counts counts requests by their outcome (Z3).
 type counts struct {
-	cells  []atomic.Uint64
-	stride int // cells between one copy and the next, a multiple of a cache line
-	copies int // a power of two
-	tiers  int
+	outcomes spread
+	tiers    int
 
 	// Of the background, and of the seldom.
 	loads         atomic.Uint64
@@ -43,34 +37,14 @@ const (
 	outcomeHit
 )
 
-const lineCells = 128 / 8 // two lines, as the prefetcher takes them in pairs
-
 func newCounts(tiers int) *counts {
-	copies := 16 // which makes it rare that those who run at a time meet
-	for copies < 8*runtime.GOMAXPROCS(0) && copies < 256 {
-		copies *= 2
-	}
-	stride := (int(outcomeHit) + tiers + lineCells - 1) / lineCells * lineCells
-	return &counts{cells: make([]atomic.Uint64, (copies+1)*stride), stride: stride, copies: copies, tiers: tiers}
+	return &counts{outcomes: newSpread(int(outcomeHit) + tiers), tiers: tiers}
 }
 
 // add returns how many one copy of the counter has come to.
-func (c *counts) add(o outcome) uint64 {
-	// A goroutine's stack stays where it is for long, and two goroutines' stacks are
-	// apart: its address tells goroutines apart at no cost.
-	var here byte
-	h := uint64(uintptr(unsafe.Pointer(&here))) >> 11 * 0x9E3779B97F4A7C15
-	i := int(h>>32) & (c.copies - 1)
-	return c.cells[i*c.stride+int(o)].Add(1)
-}
+func (c *counts) add(o outcome) uint64 { return c.outcomes.here(int(o)).Add(1) }
 
-func (c *counts) sum(o outcome) uint64 {
-	var n uint64
-	for i := range c.copies {
-		n += c.cells[i*c.stride+int(o)].Load()
-	}
-	return n
-}
+func (c *counts) sum(o outcome) uint64 { return c.outcomes.sum(int(o)) }
 
 // hitsSince returns a function that tells how many hits there were since it was last
 // called.

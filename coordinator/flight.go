@@ -30,7 +30,7 @@ type flight[K comparable, V any] struct {
 
 	// Of the one who leads the flight, or of its goroutine once that has begun.
 	load       loading[K, V]
-	finding    finding[V]
+	finding    finding[K, V]
 	from       int            // the first level that is still to be searched
 	refreshing *tier.Entry[V] // what a refresh is to replace: it serves nothing older
 	place      *gate          // what the flight occupies

@@ -54,7 +54,7 @@ func TestForgottenWhileRead(t *testing.T) {
 				for key := w; key < keys; key += 2 {
 					n := &noted[key]
 					at := tier.Now()
-					r.put(key, repeat[int]{at: at, loaded: key%3 == 0}, tier.Never)
+					r.put(key, repeat[int, int]{at: at, loaded: key%3 == 0}, tier.Never)
 					n.Lock()
 					n.at = at
 					n.Unlock()
@@ -98,7 +98,7 @@ func TestForgottenWhileRead(t *testing.T) {
 func TestForgottenEndsWithAClear(t *testing.T) {
 	r := newRepeats[int, int](1)
 	for key := range 3 {
-		r.put(key, repeat[int]{at: tier.Now()}, tier.Never)
+		r.put(key, repeat[int, int]{at: tier.Now()}, tier.Never)
 	}
 	before := r.forgotten.Load().last - 1
 	if r.forget(before); r.forgotten.Load() == nil {

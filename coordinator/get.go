@@ -297,7 +297,7 @@ func (c *Cache[K, V]) lookFirst(ctx context.Context, key K, l look[K, V], place 
 
 // lookInto searches the tiers in memory. If it has an answer it ends the look, and
 // leaves the place, if it is given one.
-func (c *Cache[K, V]) lookInto(ctx context.Context, key K, l look[K, V], place *gate, x *finding[V], a *answer[V]) (ok bool) {
+func (c *Cache[K, V]) lookInto(ctx context.Context, key K, l look[K, V], place *gate, x *finding[K, V], a *answer[V]) (ok bool) {
 	goesOn := false
 	defer func() {
 		if goesOn {

@@ -134,11 +134,11 @@ func (v *invalidator[K, V]) dropLocal(key K, op busOp) {
 		if op == busExpire && !v.shares {
 			err = c.expireAt(v.ctx, l, key, now)
 		} else {
-			err = c.apply(v.ctx, l, key, repeat[V]{at: now}, now)
+			err = c.apply(v.ctx, l, key, repeat[K, V]{at: now}, now)
 		}
 		if err != nil {
 			c.levelFailed(l, "invalidate", err)
-			c.repeatLater(v.ctx, i, key, repeat[V]{at: now}, err)
+			c.repeatLater(v.ctx, i, key, repeat[K, V]{at: now}, err)
 		} else if op != busExpire || v.shares {
 			c.settled(l, key)
 		}

@@ -274,10 +274,13 @@ func (c *Cache[K, V]) contextOfFill(f *flight[K, V]) context.Context {
 
 // fillAbove writes an entry that was found into the levels above it, for the life
 // that it has left (T1). The caller has the key's turn.
-func (c *Cache[K, V]) fillAbove(ctx context.Context, key K, x *finding[V]) {
+func (c *Cache[K, V]) fillAbove(ctx context.Context, key K, x *finding[K, V]) {
+	if x.pair == nil && x.source > 0 {
+		x.pair = tier.PairOf(key, x.hit)
+	}
 	for i := x.source - 1; i >= 0; i-- {
 		l := c.levels[i]
-		stored, err := c.storeAt(ctx, l, key, x.hit, true, x.at(i))
+		stored, err := c.storeAt(ctx, l, x.pair, true, x.at(i))
 		switch {
 		case err != nil:
 			c.levelFailed(l, "fill", err)

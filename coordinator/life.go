@@ -4,60 +4,66 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// life counts what runs in the background, so that Close can wait for it.
+// life counts what runs in the background, so that Close can wait for it. The count is spread
+// over many cells, as each write begins and ends here, and cores that wrote one line for that
+// would wait for each other.
 type life struct {
-	running atomic.Int64  // and lifeClosing once Close has begun
+	running spread
+	closing atomic.Bool
 	idle    chan struct{} // closed when closing and nothing runs
+	isIdle  sync.Once
 	closed  chan struct{} // closed when Close is done
 }
 
-const lifeClosing = 1 << 62
-
 func newLife() *life {
-	return &life{idle: make(chan struct{}), closed: make(chan struct{})}
+	return &life{running: newSpread(1), idle: make(chan struct{}), closed: make(chan struct{})}
 }
 
 // begin counts one more, or returns false when the cache is closing.
 func (l *life) begin() bool {
-	for {
-		n := l.running.Load()
-		if n >= lifeClosing {
-			return false
-		}
-		if l.running.CompareAndSwap(n, n+1) {
-			return true
-		}
+	// In this order: whoever does not see closing is in the sum that close makes after it.
+	cell := l.running.here(0)
+	cell.Add(1)
+	if !l.closing.Load() {
+		return true
 	}
+	cell.Add(^uint64(0))
+	l.settle()
+	return false
 }
 
 // isClosing reports whether Close has begun.
-func (l *life) isClosing() bool { return l.running.Load() >= lifeClosing }
+func (l *life) isClosing() bool { return l.closing.Load() }
 
 func (l *life) end() {
-	if l.running.Add(-1) == lifeClosing {
-		close(l.idle)
+	l.running.here(0).Add(^uint64(0))
+	if l.closing.Load() {
+		l.settle()
+	}
+}
+
+// settle notes that nothing runs any more, if that is so. Nothing new stays while closing,
+// and who ends looks again, so a sum that is too great for the moment does no harm; too
+// small it cannot be.
+func (l *life) settle() {
+	if l.running.sum(0) == 0 {
+		l.isIdle.Do(func() { close(l.idle) })
 	}
 }
 
 // close keeps begin from letting anything in, and reports whether it was the first
 // to do so.
 func (l *life) close() bool {
-	for {
-		n := l.running.Load()
-		if n >= lifeClosing {
-			return false
-		}
-		if l.running.CompareAndSwap(n, n+lifeClosing) {
-			if n == 0 {
-				close(l.idle)
-			}
-			return true
-		}
+	if !l.closing.CompareAndSwap(false, true) {
+		return false
 	}
+	l.settle()
+	return true
 }
 
 // Close ends the cache: calls that begin from now on answer [ErrClosed], loads and

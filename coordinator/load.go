@@ -115,7 +115,8 @@ func (c *Cache[K, V]) loadFailed(f *flight[K, V], err error) answer[V] {
 // loadSucceeded stores the loader's answer and lands the flight with it.
 func (c *Cache[K, V]) loadSucceeded(f *flight[K, V], loaded Loaded[V], absent bool, began tier.Instant) {
 	now := tier.Now()
-	e, keep := c.newEntry(loaded, absent, f.finding.reserve, began, now.Sub(began))
+	pair, keep := c.newPair(f.key, loaded, absent, f.finding.reserve, began, now.Sub(began))
+	e := pair.Entry()
 	loadedAnswer := &f.loading.loaded
 	*loadedAnswer = answer[V]{entry: e, source: fromLoad}
 	f.early.Store(loadedAnswer)
@@ -124,7 +125,7 @@ func (c *Cache[K, V]) loadSucceeded(f *flight[K, V], loaded Loaded[V], absent bo
 		// It could be over before it is stored.
 		c.table.announce(f, *loadedAnswer)
 	}
-	c.storeLoaded(&f.work, f, e, keep)
+	c.storeLoaded(&f.work, f, pair, keep)
 	c.finish(f, *loadedAnswer)
 }
 
@@ -139,9 +140,9 @@ func (c *Cache[K, V]) storingTime() time.Duration {
 	return d
 }
 
-// newEntry makes the entry of a loader's answer, and reports whether it is to be
-// kept.
-func (c *Cache[K, V]) newEntry(loaded Loaded[V], absent bool, previous *tier.Entry[V], began tier.Instant, took time.Duration) (e *tier.Entry[V], keep bool) {
+// newPair makes the entry of a loader's answer, with the key, and reports whether it is to
+// be kept.
+func (c *Cache[K, V]) newPair(key K, loaded Loaded[V], absent bool, previous *tier.Entry[V], began tier.Instant, took time.Duration) (pair *tier.Pair[K, V], keep bool) {
 	lifetime := c.settings.Load().lifetime
 	m := tier.Meta{LoadedAt: began, LoadTime: took, Absent: absent, Tags: loaded.Tags, Validator: loaded.Validator}
 	value := loaded.Value
@@ -165,5 +166,5 @@ func (c *Cache[K, V]) newEntry(loaded Loaded[V], absent bool, previous *tier.Ent
 	c.noteLife(life.Usable)
 	m.FreshUntil = began.Add(life.Fresh)
 	m.UsableUntil = began.Add(life.Usable)
-	return tier.NewEntry(value, m), keep
+	return tier.NewPair(key, value, m), keep
 }

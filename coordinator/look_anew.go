@@ -14,7 +14,7 @@ func (c *Cache[K, V]) lookAnew(f *flight[K, V], from int) {
 			f.look()
 		}
 		x := &f.finding
-		x.hit, x.source, x.refresh, x.calm = nil, 0, false, false
+		x.hit, x.pair, x.source, x.refresh, x.calm = nil, nil, 0, false, false
 		c.search(&f.work, f.key, from, len(c.levels), f.refreshing, x)
 		if x.hit == nil || f.work.isLeft() || !f.isOvertaken() {
 			return

@@ -17,7 +17,7 @@ func (c *Cache[K, V]) Peek(ctx context.Context, key K) (Result[V], error) {
 		return Result[V]{}, tier.ErrBadKey
 	}
 	for i := range c.levels {
-		e, _ := c.look(ctx, i, key)
+		e, _, _ := c.look(ctx, i, key)
 		if now := tier.Now(); e != nil && now < e.UsableUntil() {
 			a := answer[V]{entry: e, source: i}
 			return c.result(&a, a.state()), nil

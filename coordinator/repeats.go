@@ -17,8 +17,8 @@ import (
 // repeat is a write that a level could not be told of: an entry, or a deletion
 // where entry is nil. Until it is done, reads of the level take it for the level's
 // answer (W4), unless the bus has told that others have written since.
-type repeat[V any] struct {
-	entry  *tier.Entry[V]
+type repeat[K comparable, V any] struct {
+	pair   *tier.Pair[K, V]
 	at     tier.Instant // when it began
 	loaded bool         // it is of a load
 	seen   sighting     // of a load: what the level held before it
@@ -49,7 +49,7 @@ type repeats[K comparable, V any] struct {
 
 type pending[K comparable, V any] struct {
 	key   K
-	write repeat[V]
+	write repeat[K, V]
 	dead  tier.Instant
 	round int // in which it was tried last
 	index int // in order
@@ -75,16 +75,16 @@ func (r *repeats[K, V]) len() int { return int(r.count.Load()) }
 
 // get returns what a reader takes for the level's answer where it lacks a write of the
 // key: that write, or no entry where it is doubted.
-func (r *repeats[K, V]) get(key K) (repeat[V], bool) {
+func (r *repeats[K, V]) get(key K) (repeat[K, V], bool) {
 	w, doubted, ok := r.find(key)
 	if doubted {
-		w.entry = nil
+		w.pair = nil
 	}
 	return w, ok
 }
 
 // find returns the write of the key that the level lacks.
-func (r *repeats[K, V]) find(key K) (w repeat[V], doubted, ok bool) {
+func (r *repeats[K, V]) find(key K) (w repeat[K, V], doubted, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.keys[key]
@@ -117,7 +117,7 @@ func (r *repeats[K, V]) doubtAll(upTo tier.Instant) {
 
 // put keeps a write as the newest of its key. It reports whether one had to be forgotten,
 // and whether a worker has to be started.
-func (r *repeats[K, V]) put(key K, w repeat[V], dead tier.Instant) (forgot, start bool) {
+func (r *repeats[K, V]) put(key K, w repeat[K, V], dead tier.Instant) (forgot, start bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if p := r.keys[key]; p != nil {
@@ -188,7 +188,7 @@ func (r *repeats[K, V]) becomeDeletions(at tier.Instant) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, p := range r.keys {
-		p.write, p.loads = repeat[V]{at: at}, false
+		p.write, p.loads = repeat[K, V]{at: at}, false
 	}
 	heap.Init(&r.order)
 }
@@ -298,13 +298,13 @@ func (h *soonestDead[K, V]) Pop() any {
 // repeatLater keeps a write that a level failed to take, to be tried again. A value
 // that the level can never take has left nothing older there; what must not be
 // forgotten is that it was there.
-func (c *Cache[K, V]) repeatLater(ctx context.Context, i int, key K, w repeat[V], cause error) {
+func (c *Cache[K, V]) repeatLater(ctx context.Context, i int, key K, w repeat[K, V], cause error) {
 	if errors.Is(cause, ErrClosed) && c.settings.Load().closed {
 		return
 	}
 	l := c.levels[i]
-	if w.entry != nil && (errors.Is(cause, tier.ErrTooLarge) || errors.Is(cause, tier.ErrUnencodable)) {
-		w = repeat[V]{at: w.at, loaded: w.loaded}
+	if w.pair != nil && (errors.Is(cause, tier.ErrTooLarge) || errors.Is(cause, tier.ErrUnencodable)) {
+		w = repeat[K, V]{at: w.at, loaded: w.loaded}
 		if l.swap == nil || c.apply(ctx, l, key, w, tier.Now()) == nil {
 			c.settled(l, key)
 			return
@@ -482,18 +482,18 @@ func (c *Cache[K, V]) tryRepeat(l *level[K, V], key K) (err error) {
 // repeatAt carries a write to its level. A level that does not take the entry but
 // lets it be deleted has nothing older left, which is enough. What another process
 // has written there meanwhile stays.
-func (c *Cache[K, V]) repeatAt(ctx context.Context, l *level[K, V], key K, r repeat[V]) error {
+func (c *Cache[K, V]) repeatAt(ctx context.Context, l *level[K, V], key K, r repeat[K, V]) error {
 	if l.swap == nil {
 		err := c.apply(ctx, l, key, r, tier.Now())
-		if err != nil && r.entry != nil {
-			err = c.apply(ctx, l, key, repeat[V]{}, tier.Now())
+		if err != nil && r.pair != nil {
+			err = c.apply(ctx, l, key, repeat[K, V]{}, tier.Now())
 		}
 		return err
 	}
 	// When it has been tried for longer than a tombstone stays, nobody knows any more
 	// whether a Delete of another process came after it.
-	if r.entry != nil && tier.Now().Sub(r.at) < c.hold() {
-		if _, err := c.storeAt(ctx, l, key, r.entry, true, r.seen); err == nil {
+	if r.pair != nil && tier.Now().Sub(r.at) < c.hold() {
+		if _, err := c.storeAt(ctx, l, r.pair, true, r.seen); err == nil {
 			return nil
 		}
 		// A level that answers, and fails to store once more, refuses the entry; one
@@ -501,7 +501,7 @@ func (c *Cache[K, V]) repeatAt(ctx context.Context, l *level[K, V], key K, r rep
 		if err := l.bounded(ctx, func(ctx context.Context) error { _, _, err := l.sightingOf(ctx, key, r.at); return err }); err != nil {
 			return err
 		}
-		if _, err := c.storeAt(ctx, l, key, r.entry, true, r.seen); err == nil {
+		if _, err := c.storeAt(ctx, l, r.pair, true, r.seen); err == nil {
 			return nil
 		}
 	}

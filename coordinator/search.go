@@ -9,9 +9,10 @@ import (
 )
 
 // finding is what a search of the tiers came to.
-type finding[V any] struct {
+type finding[K comparable, V any] struct {
 	// hit is an entry to answer with, at level source; refresh is the policy's wish.
 	hit     *tier.Entry[V]
+	pair    *tier.Pair[K, V] // that the hit is part of; nil where the level keeps none
 	source  int
 	refresh bool
 	calm    bool
@@ -24,13 +25,13 @@ type finding[V any] struct {
 	seen          sightings
 }
 
-func (c *Cache[K, V]) newFinding() (x finding[V]) {
+func (c *Cache[K, V]) newFinding() (x finding[K, V]) {
 	x.seen = newSightings(c.firstSwap, c.lastSwap)
 	return x
 }
 
 // at returns what the level was seen to hold; the zero sighting is unknown.
-func (x *finding[V]) at(level int) sighting {
+func (x *finding[K, V]) at(level int) sighting {
 	if seen := x.seen.at(level); seen != nil {
 		return *seen
 	}
@@ -39,22 +40,22 @@ func (x *finding[V]) at(level int) sighting {
 
 // asHit returns a flight's answer with the hit. It is not calm: to fill the levels
 // above, and to wake who waits, may take longer than the entry lives.
-func (x *finding[V]) asHit() answer[V] {
+func (x *finding[K, V]) asHit() answer[V] {
 	return answer[V]{entry: x.hit, source: x.source, refresh: x.refresh}
 }
 
 // asReserve returns the answer with the reserve.
-func (x *finding[V]) asReserve() answer[V] {
+func (x *finding[K, V]) asReserve() answer[V] {
 	return answer[V]{entry: x.reserve, source: x.reserveSource}
 }
 
 // search reads the levels from..to in order and stops at the first entry that the
 // policy serves. With newerThan it serves only entries whose load began after that
 // one's: those that somebody else has refreshed (P3).
-func (c *Cache[K, V]) search(ctx context.Context, key K, from, to int, newerThan *tier.Entry[V], x *finding[V]) {
+func (c *Cache[K, V]) search(ctx context.Context, key K, from, to int, newerThan *tier.Entry[V], x *finding[K, V]) {
 	s := c.settings.Load()
 	for i := from; i < to; i++ {
-		e, seen := c.look(ctx, i, key)
+		e, pair, seen := c.look(ctx, i, key)
 		if at := x.seen.at(i); at != nil {
 			*at = seen
 		}
@@ -62,7 +63,7 @@ func (c *Cache[K, V]) search(ctx context.Context, key K, from, to int, newerThan
 			continue
 		}
 		if newerThan == nil && s.isCalm(e, c.clock.now()) {
-			x.hit, x.source, x.calm = e, i, true
+			x.hit, x.pair, x.source, x.calm = e, pair, i, true
 			return
 		}
 		now := tier.Now()
@@ -71,12 +72,12 @@ func (c *Cache[K, V]) search(ctx context.Context, key K, from, to int, newerThan
 		}
 		if newerThan == nil && s.isCalm(e, now) {
 			c.clock.start(now)
-			x.hit, x.source, x.calm = e, i, true
+			x.hit, x.pair, x.source, x.calm = e, pair, i, true
 			return
 		}
 		if newerThan == nil || e.LoadedAt() > newerThan.LoadedAt().Add(sameLoad) {
 			if d := s.decide(e, now); d != policy.Load {
-				x.hit, x.source, x.refresh = e, i, d == policy.Refresh
+				x.hit, x.pair, x.source, x.refresh = e, pair, i, d == policy.Refresh
 				return
 			}
 		}
@@ -103,19 +104,24 @@ func supersedes[V any](e, other *tier.Entry[V]) bool {
 // time that went through another process comes back a little off.
 const sameLoad = 1e6 // 1 ms
 
-// look reads one level. A failure counts as a miss (W4, S2).
-func (c *Cache[K, V]) look(ctx context.Context, i int, key K) (e *tier.Entry[V], seen sighting) {
+// look reads one level. A failure counts as a miss (W4, S2). It returns the pair that the
+// entry is part of, too, where there is one.
+func (c *Cache[K, V]) look(ctx context.Context, i int, key K) (e *tier.Entry[V], pair *tier.Pair[K, V], seen sighting) {
 	var err error
 	l := c.levels[i]
 	if !l.repeats.empty() {
 		if w, ok := l.repeats.get(key); ok {
 			// The level could not be told of a write; the write is the truth.
-			return w.entry, sighting{}
+			return w.pair.Entry(), w.pair, sighting{}
 		}
 	}
-	if l.local && l.swap == nil {
+	switch {
+	case l.pairs != nil:
+		pair, err = l.pairs.GetPair(ctx, key)
+		e = pair.Entry()
+	case l.local && l.swap == nil:
 		e, err = l.store.Get(ctx, key)
-	} else {
+	default:
 		e, seen.version, err = l.read(ctx, key)
 	}
 	switch {
@@ -125,15 +131,15 @@ func (c *Cache[K, V]) look(ctx context.Context, i int, key K) (e *tier.Entry[V],
 		seen.known, seen.holds = true, true
 		l.counts.unreadable.Add(1)
 		c.log.warn("unreadable entry counts as a miss and is overwritten", l.name, err)
-		return nil, seen
+		return nil, nil, seen
 	default:
 		c.levelFailed(l, "get", err)
-		return nil, sighting{}
+		return nil, nil, sighting{}
 	}
 	if e == nil || !c.trusts(i, key, e) {
-		return nil, seen
+		return nil, nil, seen
 	}
-	return e, seen
+	return e, pair, seen
 }
 
 // read reads the level within its time limit.

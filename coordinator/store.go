@@ -12,7 +12,7 @@ import (
 // write overlapped with the load: here, which the fence tells, or in another
 // process, which a level that writes on condition tells (W1). An entry that is not
 // to be kept takes what is there away instead.
-func (c *Cache[K, V]) storeLoaded(ctx context.Context, f *flight[K, V], e *tier.Entry[V], keep bool) {
+func (c *Cache[K, V]) storeLoaded(ctx context.Context, f *flight[K, V], pair *tier.Pair[K, V], keep bool) {
 	x := &f.finding
 	c.beforeStore(f)
 	if !f.claimWait(ctx) {
@@ -22,16 +22,16 @@ func (c *Cache[K, V]) storeLoaded(ctx context.Context, f *flight[K, V], e *tier.
 	defer f.shard.giveTurn(f.record)
 	for i := len(c.levels) - 1; i >= 0; i-- {
 		l := c.levels[i]
-		stored, err := c.storeAt(ctx, l, f.key, e, keep, x.at(i))
+		stored, err := c.storeAt(ctx, l, pair, keep, x.at(i))
 		if c.lessor != nil && i == c.lessor.at {
 			f.leaseOverwritten() // or will be, by the write that is tried again
 		}
 		switch {
 		case err != nil:
 			c.levelFailed(l, "store", err)
-			w := repeat[V]{at: e.LoadedAt(), loaded: true}
+			w := repeat[K, V]{at: pair.Entry().LoadedAt(), loaded: true}
 			if keep {
-				w.entry, w.seen = e, x.at(i)
+				w.pair, w.seen = pair, x.at(i)
 			}
 			c.repeatLater(ctx, i, f.key, w, err)
 		case !stored:
@@ -48,11 +48,12 @@ func (c *Cache[K, V]) storeLoaded(ctx context.Context, f *flight[K, V], e *tier.
 // away what is there when it is not to be kept or its life is over. It reports false
 // without an error when somebody has written there since the flight has seen it,
 // which only a level that writes on condition can tell.
-func (c *Cache[K, V]) storeAt(ctx context.Context, l *level[K, V], key K, e *tier.Entry[V], keep bool, seen sighting) (stored bool, err error) {
+func (c *Cache[K, V]) storeAt(ctx context.Context, l *level[K, V], pair *tier.Pair[K, V], keep bool, seen sighting) (stored bool, err error) {
+	key, e := pair.Key(), pair.Entry()
 	if l.swap == nil {
 		switch {
 		case l.local && keep:
-			return true, l.setLocal(ctx, key, e)
+			return true, l.setLocal(ctx, pair)
 		case l.local:
 			return true, l.store.Delete(ctx, key)
 		}
@@ -146,7 +147,7 @@ func (l *level[K, V]) sightingOf(ctx context.Context, key K, began tier.Instant)
 func (c *Cache[K, V]) withdraw(ctx context.Context, key K, from int) {
 	for i := from; i < len(c.levels); i++ {
 		l := c.levels[i]
-		w := repeat[V]{at: tier.Now()}
+		w := repeat[K, V]{at: tier.Now()}
 		if err := c.apply(ctx, l, key, w, w.at); err != nil {
 			c.levelFailed(l, "delete", err)
 			c.repeatLater(ctx, i, key, w, err)

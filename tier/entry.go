@@ -49,20 +49,20 @@ type Meta struct {
 
 // NewEntry makes an entry. The tags are copied, the value is not.
 func NewEntry[V any](value V, m Meta) *Entry[V] {
-	e := &Entry[V]{
-		value:       value,
-		loadedAt:    m.LoadedAt,
-		freshUntil:  m.FreshUntil,
-		usableUntil: m.UsableUntil,
-		loadTime:    m.LoadTime,
-	}
+	e := new(Entry[V])
+	e.set(value, &m)
+	return e
+}
+
+func (e *Entry[V]) set(value V, m *Meta) {
+	e.value = value
+	e.loadedAt, e.freshUntil, e.usableUntil, e.loadTime = m.LoadedAt, m.FreshUntil, m.UsableUntil, m.LoadTime
 	switch {
 	case len(m.Tags) > 0 || m.Validator != "":
 		e.extra = &extra{absent: m.Absent, tags: slices.Clone(m.Tags), validator: m.Validator}
 	case m.Absent:
 		e.extra = plainAbsent
 	}
-	return e
 }
 
 // Value returns the cached value; the zero value for an absent entry.

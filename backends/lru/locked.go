@@ -23,25 +23,25 @@ func newLocked[K comparable, V any](e Eviction, capacity int) *locked[K, V] {
 	return &locked[K, V]{held: newEvictor[K, V](e, capacity), eviction: e, capacity: capacity}
 }
 
-func (s *locked[K, V]) get(_ uint64, key K) (entry *tier.Entry[V], open bool) {
+func (s *locked[K, V]) get(_ uint64, key K) (pair *tier.Pair[K, V], open bool) {
 	s.mu.Lock()
 	if open = s.held != nil; open {
-		entry, _ = s.held.Get(key)
+		pair, _ = s.held.Get(key)
 	}
 	s.mu.Unlock()
-	return entry, open
+	return pair, open
 }
 
-func (s *locked[K, V]) set(_ uint64, key K, entry *tier.Entry[V]) (open bool) {
+func (s *locked[K, V]) set(_ uint64, pair *tier.Pair[K, V]) (open bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.held == nil {
 		return false
 	}
-	if !s.held.Contains(key) {
+	if !s.held.Contains(pair.Key()) {
 		s.added++
 	}
-	s.held.Add(key, entry)
+	s.held.Add(pair.Key(), pair)
 	return true
 }
 

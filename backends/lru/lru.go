@@ -132,15 +132,29 @@ func (s *Store[K, V]) EndsByEntry() bool { return true }
 
 // Get implements [tier.Store]. It does not allocate.
 func (s *Store[K, V]) Get(_ context.Context, key K) (*tier.Entry[V], error) {
+	// The lines of GetPair, as a call is a twentieth of a hit.
 	if !s.keys.Comparable(key) {
 		return nil, tier.ErrBadKey
 	}
 	hash := s.keys.Hash(key)
-	entry, open := s.shard(hash).get(hash, key)
+	pair, open := s.shard(hash).get(hash, key)
 	if !open {
 		return nil, s.closed()
 	}
-	return entry, nil
+	return pair.Entry(), nil
+}
+
+// GetPair implements [tier.PairStore].
+func (s *Store[K, V]) GetPair(_ context.Context, key K) (*tier.Pair[K, V], error) {
+	if !s.keys.Comparable(key) {
+		return nil, tier.ErrBadKey
+	}
+	hash := s.keys.Hash(key)
+	pair, open := s.shard(hash).get(hash, key)
+	if !open {
+		return nil, s.closed()
+	}
+	return pair, nil
 }
 
 // Set implements [tier.Store]. A key that does not equal itself (NaN) is a
@@ -149,16 +163,28 @@ func (s *Store[K, V]) Set(ctx context.Context, key K, entry *tier.Entry[V], ttl 
 	if ttl <= 0 || entry == nil {
 		return s.Delete(ctx, key)
 	}
+	return s.SetPair(ctx, tier.PairOf(key, entry), ttl)
+}
+
+// SetPair implements [tier.PairStore].
+func (s *Store[K, V]) SetPair(ctx context.Context, pair *tier.Pair[K, V], ttl time.Duration) error {
+	key := pair.Key()
+	if ttl <= 0 {
+		return s.Delete(ctx, key)
+	}
 	if !s.keys.Storable(key) {
 		return tier.ErrBadKey
 	}
-	entry = entry.Capped(s.expiry.Until(entry.UsableUntil(), ttl))
+	pair = pair.Capped(s.expiry.Until(pair.Entry().UsableUntil(), ttl))
 	hash := s.keys.Hash(key)
-	if !s.shard(hash).set(hash, key, entry) {
+	if !s.shard(hash).set(hash, pair) {
 		return s.closed()
 	}
 	return nil
 }
+
+// Itself implements [tier.PairStore].
+func (s *Store[K, V]) Itself() tier.Store[K, V] { return s }
 
 // Delete implements [tier.Store].
 func (s *Store[K, V]) Delete(_ context.Context, key K) error {

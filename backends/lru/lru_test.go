@@ -87,13 +87,13 @@ func TestTTL(t *testing.T) { memtest.TTL(t, newStore[string, int](lru.LRU)) }
 
 func TestEntryIsNotCopiedWithoutNeed(t *testing.T) {
 	s := lru.New[string, int](10)
-	entry := tier.NewEntry(1, tier.Meta{UsableUntil: tier.Now().Add(time.Hour)})
+	pair := tier.NewPair("key", 1, tier.Meta{UsableUntil: tier.Now().Add(time.Hour)})
 	for _, ttl := range []time.Duration{2 * time.Hour, tier.Forever} {
-		if err := s.Set(context.Background(), "key", entry, ttl); err != nil {
+		if err := s.SetPair(context.Background(), pair, ttl); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := s.Get(context.Background(), "key"); got != entry || err != nil {
-			t.Errorf("ttl %v: Get = %p, %v, want the entry %p itself", ttl, got, err, entry)
+		if got, err := s.Get(context.Background(), "key"); got != pair.Entry() || err != nil {
+			t.Errorf("ttl %v: Get = %p, %v, want the entry %p itself", ttl, got, err, pair.Entry())
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 )
 
 // recent is a shard that evicts the least recently used entry, or one hardly used later.
-// Readers find entries in an index without a lock; the order of use is a list through the
-// index's nodes, behind the lock.
+// Readers find entries in a rack without a lock; the order of use is a list of its places,
+// behind the lock.
 //
 // A hit leaves its entry where it is while no more than slack others have come to the
 // front since the entry did: most hits of a skewed load are of entries near the front,
@@ -19,38 +19,52 @@ import (
 // nothing, but mark their entry as used; so do those that find the lock taken. A marked
 // entry at the end goes to the front instead of being evicted, for once.
 type recent[K comparable, V any] struct {
-	index atomic.Pointer[index.Table[K, record[V]]] // nil when closed
-	moves atomic.Uint32                             // how often an entry came to the front
+	rack  atomic.Pointer[rack[K, V]] // nil when closed
+	moves atomic.Uint32              // how often an entry came to the front
 	slack atomic.Uint32
 
 	_ [64]byte // keeps the lock off the line that every reader needs
 
 	mu       sync.Mutex
 	hash     func(K) uint64
-	order    index.Queue[K, record[V]]
+	order    index.Queue
 	capacity int
 	evicted  int64
 
-	_ [64]byte // keeps the next shard's index off this one's lock
+	_ [64]byte // keeps the next shard's rack off this one's lock
 }
 
-// record is what a node holds besides its key.
-type record[V any] struct {
-	entry   atomic.Pointer[tier.Entry[V]]
+// rack is a shard's table with what is known of each of its places.
+type rack[K comparable, V any] struct {
+	index.Table[K, V]
+	uses  []uses // by the place
+	links index.Links
+}
+
+// uses is when and how the pair in a place was used.
+type uses struct {
 	movedAt atomic.Uint32 // which of the shard's moves was its last
 	used    atomic.Bool   // there was a hit since that moved nothing, and should have
 }
 
-func (r *record[V]) use() {
-	if !r.used.Load() {
-		r.used.Store(true)
+func (u *uses) use() {
+	if !u.used.Load() {
+		u.used.Store(true)
 	}
 }
 
+func newRack[K comparable, V any](room int) *rack[K, V] {
+	t := &rack[K, V]{Table: *index.NewTable[K, V](room, perSpare)}
+	t.uses, t.links = make([]uses, t.Last()+1), index.NewLinks(t.Places())
+	return t
+}
+
+func (t *rack[K, V]) usesOf(p index.Place) *uses { return &t.uses[p] }
+
 const (
-	// firstRoom is how many nodes an index is made for at first.
+	// firstRoom is how many pairs a rack is made for at first.
 	firstRoom = 42
-	// perSpare is for how many nodes the index has a place that is free.
+	// perSpare is for how many pairs the rack has a place that is free.
 	perSpare = 2
 	// frontShare is the part of a full shard, 1 in so many, that hits leave where it is.
 	// That costs no hits that can be told from what shards cost; a quarter instead of an
@@ -77,8 +91,8 @@ func newRecent[K comparable, V any](capacity int, hash func(K) uint64) *recent[K
 
 // restart is for who holds the lock, or nobody knows of the shard yet.
 func (s *recent[K, V]) restart() {
-	s.order = index.Queue[K, record[V]]{}
-	s.index.Store(index.NewTable[K, record[V]](min(firstRoom, s.capacity), perSpare))
+	s.order = index.Queue{}
+	s.rack.Store(newRack[K, V](min(firstRoom, s.capacity)))
 	s.setSlack()
 }
 
@@ -93,116 +107,140 @@ func (s *recent[K, V]) setSlack() {
 	}
 }
 
-func (s *recent[K, V]) get(hash uint64, key K) (entry *tier.Entry[V], open bool) {
-	t := s.index.Load()
+func (s *recent[K, V]) get(hash uint64, key K) (pair *tier.Pair[K, V], open bool) {
+	t := s.rack.Load()
 	if t == nil {
 		return nil, false
 	}
-	n := t.Find(hash, key)
-	if n == nil {
+	pair, p := t.Find(hash, key)
+	if pair == nil {
 		return nil, true
 	}
 	// In this order, or a move meanwhile would look like one of long ago.
-	movedAt := n.Item.movedAt.Load()
+	u := t.usesOf(p)
+	movedAt := u.movedAt.Load()
 	switch slack := s.slack.Load(); {
 	case slack == unordered:
-		n.Item.use()
+		u.use()
 	case s.moves.Load()-movedAt > slack:
-		s.moveUp(hash, n)
+		s.moveUp(t, hash, key, p)
 	}
-	return n.Item.entry.Load(), true
+	return pair, true
 }
 
-// moveUp moves a node that is behind to the front, unless it would have to wait for that.
-func (s *recent[K, V]) moveUp(hash uint64, n *index.Node[K, record[V]]) {
+// moveUp moves a place that is behind to the front, unless it would have to wait for that.
+func (s *recent[K, V]) moveUp(t *rack[K, V], hash uint64, key K, p index.Place) {
 	if !s.mu.TryLock() {
-		n.Item.use()
+		t.usesOf(p).use()
 		return
 	}
 	defer s.mu.Unlock()
-	if t := s.index.Load(); t != nil {
-		if t.Find(hash, n.Key) == n { // else it has gone meanwhile
-			s.touch(n)
-		}
+	if t != s.rack.Load() {
+		return
+	}
+	if pair, now := t.Find(hash, key); pair != nil && now == p { // else it has gone meanwhile
+		s.touch(t, p)
 	}
 }
 
-// touch does for a use of the node what it asks for. The lock is held.
-func (s *recent[K, V]) touch(n *index.Node[K, record[V]]) {
-	switch slack := s.slack.Load(); {
+// touch does for a use of the place what it asks for. The lock is held.
+func (s *recent[K, V]) touch(t *rack[K, V], p index.Place) {
+	switch u, slack := t.usesOf(p), s.slack.Load(); {
 	case slack == unordered:
-		n.Item.use()
-	case s.moves.Load()-n.Item.movedAt.Load() > slack:
-		s.toFront(n)
+		u.use()
+	case s.moves.Load()-u.movedAt.Load() > slack:
+		s.toFront(t, p)
 	}
 }
 
-func (s *recent[K, V]) toFront(n *index.Node[K, record[V]]) {
-	s.order.ToFront(n)
-	n.Item.used.Store(false)
-	n.Item.movedAt.Store(s.moves.Add(1))
+func (s *recent[K, V]) toFront(t *rack[K, V], p index.Place) {
+	s.order.ToFront(t.links, p)
+	s.atFront(t, p)
 }
 
-func (s *recent[K, V]) set(hash uint64, key K, entry *tier.Entry[V]) (open bool) {
+// atFront notes that a place has come to the front.
+func (s *recent[K, V]) atFront(t *rack[K, V], p index.Place) {
+	u := t.usesOf(p)
+	u.used.Store(false)
+	u.movedAt.Store(s.moves.Add(1))
+}
+
+func (s *recent[K, V]) set(hash uint64, pair *tier.Pair[K, V]) (open bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.index.Load()
+	t := s.rack.Load()
 	if t == nil {
 		return false
 	}
-	if n := t.Find(hash, key); n != nil {
-		n.Item.entry.Store(entry)
-		s.touch(n)
+	if old, p := t.Find(hash, pair.Key()); old != nil {
+		t.Replace(p, old, pair)
+		s.touch(t, p)
 		return true
 	}
 	if s.slack.Load() != unordered {
-		s.spare(sparedBySet)
+		s.spare(t, sparedBySet)
 	}
-	if s.order.Len >= s.capacity {
+	if s.order.Len >= min(s.capacity, index.MostRoom) {
 		s.evict(t)
 	}
 	if s.order.Len >= t.Room() {
-		t = t.Anew(min(2*t.Room(), s.capacity), s.hashOf)
-		s.index.Store(t)
+		t = s.moveTo(t, min(2*t.Room(), s.capacity))
 	}
-	n := &index.Node[K, record[V]]{Key: key}
-	n.Item.entry.Store(entry)
-	n.Item.movedAt.Store(s.moves.Add(1))
-	s.order.Push(n)
-	t.Insert(hash, n)
+	p := t.Insert(hash, pair)
+	s.atFront(t, p)
+	s.order.Push(t.links, p)
 	s.setSlack()
 	return true
 }
 
-func (s *recent[K, V]) hashOf(n *index.Node[K, record[V]]) uint64 { return s.hash(n.Key) }
+// moveTo moves all pairs to another rack, for more or for fewer, which must have room.
+// Readers go on in the old one.
+func (s *recent[K, V]) moveTo(t *rack[K, V], room int) *rack[K, V] {
+	anew := newRack[K, V](room)
+	moved := make([]index.Place, t.Places())
+	t.Each(func(from index.Place) {
+		pair := t.At(from)
+		to := anew.Insert(s.hash(pair.Key()), pair)
+		moved[from.Number()] = to
+		u := anew.usesOf(to)
+		u.movedAt.Store(t.usesOf(from).movedAt.Load())
+		u.used.Store(t.usesOf(from).used.Load())
+	})
+	s.order = s.order.Moved(t.links, anew.links, func(p index.Place) index.Place { return moved[p.Number()] })
+	s.rack.Store(anew)
+	return anew
+}
 
 // spare moves entries that are marked from the end to the front, up to so many.
-func (s *recent[K, V]) spare(most int) {
-	for n := s.order.Oldest; n != nil && most > 0 && n.Item.used.Load(); n = s.order.Oldest {
-		s.toFront(n)
+func (s *recent[K, V]) spare(t *rack[K, V], most int) {
+	for p := s.order.Oldest; p != 0 && most > 0 && t.usesOf(p).used.Load(); p = s.order.Oldest {
+		s.toFront(t, p)
 		most--
 	}
 }
 
 // evict lets go of the least recently used entry.
-func (s *recent[K, V]) evict(t *index.Table[K, record[V]]) {
-	s.spare(sparedByEviction)
-	n := s.order.Oldest
-	t.Remove(s.hashOf(n), n)
-	s.order.Remove(n)
+func (s *recent[K, V]) evict(t *rack[K, V]) {
+	s.spare(t, sparedByEviction)
+	p := s.order.Oldest
+	s.drop(t, s.hash(t.At(p).Key()), p)
 	s.evicted++
+}
+
+func (s *recent[K, V]) drop(t *rack[K, V], hash uint64, p index.Place) {
+	s.order.Remove(t.links, p)
+	t.Remove(hash, p)
 }
 
 func (s *recent[K, V]) remove(hash uint64, key K) (open bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.index.Load()
+	t := s.rack.Load()
 	if t == nil {
 		return false
 	}
-	if n := t.Find(hash, key); n != nil {
-		t.Remove(hash, n)
-		s.order.Remove(n)
+	if pair, p := t.Find(hash, key); pair != nil {
+		s.drop(t, hash, p)
 		s.setSlack()
 	}
 	return true
@@ -211,7 +249,7 @@ func (s *recent[K, V]) remove(hash uint64, key K) (open bool) {
 func (s *recent[K, V]) clear() (open bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.index.Load() == nil {
+	if s.rack.Load() == nil {
 		return false
 	}
 	s.restart()
@@ -221,14 +259,14 @@ func (s *recent[K, V]) clear() (open bool) {
 func (s *recent[K, V]) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.order = index.Queue[K, record[V]]{}
-	s.index.Store(nil)
+	s.order = index.Queue{}
+	s.rack.Store(nil)
 }
 
 func (s *recent[K, V]) resize(capacity int) (open bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.index.Load()
+	t := s.rack.Load()
 	if t == nil {
 		return false
 	}
@@ -238,7 +276,7 @@ func (s *recent[K, V]) resize(capacity int) (open bool) {
 		s.evict(t)
 	}
 	if t.Room() > capacity {
-		s.index.Store(t.Anew(capacity, s.hashOf))
+		s.moveTo(t, capacity)
 	}
 	s.setSlack()
 	return true

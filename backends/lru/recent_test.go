@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/terracecache/terrace/backends/internal/index"
 	"github.com/terracecache/terrace/backends/internal/memtest"
 	"github.com/terracecache/terrace/tier"
 )
@@ -25,40 +26,46 @@ func (s *Store[K, V]) check() error {
 }
 
 func (s *recent[K, V]) check() error {
-	t := s.index.Load()
+	t := s.rack.Load()
 	if t == nil {
 		if s.order.Len != 0 {
-			return fmt.Errorf("closed with %d nodes", s.order.Len)
+			return fmt.Errorf("closed with %d pairs", s.order.Len)
 		}
 		return nil
 	}
-	if err := s.order.Check(); err != nil {
+	if err := s.order.Check(t.links); err != nil {
 		return err
 	}
-	indexed, err := t.Check(s.hashOf)
+	indexed, err := t.Check(func(p index.Place) uint64 { return s.hash(t.At(p).Key()) })
 	switch {
 	case err != nil:
 		return err
 	case indexed != s.order.Len:
-		return fmt.Errorf("index holds %d, order %d", indexed, s.order.Len)
+		return fmt.Errorf("the table holds %d, order %d", indexed, s.order.Len)
 	case indexed > t.Room() || t.Room() > s.capacity:
-		return fmt.Errorf("index holds %d of %d, capacity %d", indexed, t.Room(), s.capacity)
+		return fmt.Errorf("the table holds %d of %d, capacity %d", indexed, t.Room(), s.capacity)
 	}
 	last := s.moves.Load()
-	for n := s.order.Newest; n != nil; n = n.Older() {
-		if found := t.Find(s.hashOf(n), n.Key); found != n {
-			return fmt.Errorf("%v is in the order, but the index gives %p, not %p", n.Key, found, n)
+	for p := s.order.Newest; p != 0; p = t.links.Older(p) {
+		pair := t.At(p)
+		if pair == nil {
+			return fmt.Errorf("place %d is in the order, and empty", p)
 		}
-		moved := n.Item.movedAt.Load()
+		if found, place := t.Find(s.hash(pair.Key()), pair.Key()); found != pair || place != p {
+			return fmt.Errorf("%v is in the order, but the table gives %p at %d, not %p at %d", pair.Key(), found, place, pair, p)
+		}
+		moved := t.usesOf(p).movedAt.Load()
 		if int32(moved-last) > 0 { // it may wrap around
-			return fmt.Errorf("%v moved at %d, the one before it at %d", n.Key, moved, last)
+			return fmt.Errorf("%v moved at %d, the one before it at %d", pair.Key(), moved, last)
 		}
 		last = moved
 	}
 	return nil
 }
 
-func intEntry(v int) *tier.Entry[int] { return tier.NewEntry(v, tier.Meta{UsableUntil: 1 << 62}) }
+func intPair(key, v int) *tier.Pair[int, int] {
+	return tier.NewPair(key, v, tier.Meta{UsableUntil: 1 << 62})
+}
 
 func hash(key int) uint64 { return rand.NewPCG(uint64(key), 1).Uint64() }
 
@@ -69,7 +76,7 @@ func TestHitKeepsAnEntry(t *testing.T) {
 	next := 0
 	add := func(n int) {
 		for range n {
-			s.set(hash(next), next, intEntry(next))
+			s.set(hash(next), intPair(next, next))
 			next++
 		}
 	}
@@ -100,7 +107,7 @@ func TestHitNearTheFrontMovesNothing(t *testing.T) {
 	for _, held := range []int{100, capacity*3/4 - 1, capacity, 3 * capacity} {
 		s := newRecent[int, int](capacity, hash)
 		for key := range held {
-			s.set(hash(key), key, intEntry(key))
+			s.set(hash(key), intPair(key, key))
 		}
 		before := s.moves.Load()
 		from := held - capacity/frontShare
@@ -128,14 +135,14 @@ func TestHitsOfAShardWithRoomAreRemembered(t *testing.T) {
 		for name, squeeze := range map[string]func(s *recent[int, int]){
 			"others come": func(s *recent[int, int]) {
 				for key := held; key < held+capacity-inUse; key++ {
-					s.set(hash(key), key, intEntry(key))
+					s.set(hash(key), intPair(key, key))
 				}
 			},
 			"resized": func(s *recent[int, int]) { s.resize(inUse) },
 		} {
 			s := newRecent[int, int](capacity, hash)
 			for key := range held {
-				s.set(hash(key), key, intEntry(key))
+				s.set(hash(key), intPair(key, key))
 			}
 			for key := range inUse {
 				if e, _ := s.get(hash(key), key); e == nil {
@@ -161,14 +168,14 @@ func TestMarksAreRedeemedWhileItFillsUp(t *testing.T) {
 	const capacity, marked = 800, 598
 	s := newRecent[int, int](capacity, hash)
 	for key := range capacity + 200 {
-		s.set(hash(key), key, intEntry(key))
+		s.set(hash(key), intPair(key, key))
 		if key < capacity {
 			s.get(hash(key), key)
 		}
 	}
 	left := 0
 	for key := marked; key < capacity; key++ {
-		if n := s.index.Load().Find(hash(key), key); n != nil {
+		if pair, _ := s.rack.Load().Find(hash(key), key); pair != nil {
 			left++
 		}
 	}
@@ -182,7 +189,7 @@ func TestHitBesideAWriterIsRemembered(t *testing.T) {
 	const capacity = 800
 	s := newRecent[int, int](capacity, hash)
 	for key := range capacity {
-		s.set(hash(key), key, intEntry(key))
+		s.set(hash(key), intPair(key, key))
 	}
 	s.mu.Lock()
 	if e, _ := s.get(hash(0), 0); e == nil {
@@ -190,7 +197,7 @@ func TestHitBesideAWriterIsRemembered(t *testing.T) {
 	}
 	s.mu.Unlock()
 	for key := capacity; key < capacity+10; key++ {
-		s.set(hash(key), key, intEntry(key))
+		s.set(hash(key), intPair(key, key))
 	}
 	if e, _ := s.get(hash(0), 0); e == nil {
 		t.Error("key 0 had a hit beside a writer, and is evicted as if it had none")
@@ -205,13 +212,13 @@ func TestAllAreMarked(t *testing.T) {
 	const capacity = 3 * sparedByEviction
 	s := newRecent[int, int](capacity, hash)
 	for key := range capacity {
-		s.set(hash(key), key, intEntry(key))
+		s.set(hash(key), intPair(key, key))
 	}
-	for n := s.order.Newest; n != nil; n = n.Older() {
-		n.Item.use()
+	for t, p := s.rack.Load(), s.order.Newest; p != 0; p = t.links.Older(p) {
+		t.usesOf(p).use()
 	}
 	for key := capacity; key < 2*capacity; key++ {
-		s.set(hash(key), key, intEntry(key))
+		s.set(hash(key), intPair(key, key))
 	}
 	if held, _, evicted := s.usage(); held != capacity || evicted != capacity {
 		t.Errorf("%d held, %d evicted, want %d of each", held, evicted, capacity)
@@ -229,16 +236,17 @@ func TestHitOfANodeThatHasGone(t *testing.T) {
 		"cleared":  func(s *recent[int, int]) { s.clear() },
 		"closed":   func(s *recent[int, int]) { s.close() },
 		"evicted":  func(s *recent[int, int]) { s.resize(1) },
-		"replaced": func(s *recent[int, int]) { s.remove(hash(0), 0); s.set(hash(0), 0, intEntry(1)) },
+		"replaced": func(s *recent[int, int]) { s.remove(hash(0), 0); s.set(hash(0), intPair(0, 1)) },
 	} {
 		s := newRecent[int, int](capacity, hash)
 		for key := range capacity {
-			s.set(hash(key), key, intEntry(key))
+			s.set(hash(key), intPair(key, key))
 		}
-		n := s.index.Load().Find(hash(0), 0)
+		t1 := s.rack.Load()
+		_, p := t1.Find(hash(0), 0)
 		gone(s)
 		for range 2 {
-			s.moveUp(hash(0), n)
+			s.moveUp(t1, hash(0), 0, p)
 		}
 		if err := s.check(); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -249,10 +257,10 @@ func TestHitOfANodeThatHasGone(t *testing.T) {
 func TestSetOfAHeldKeyDoesNotAllocate(t *testing.T) {
 	s := newRecent[int, int](100, hash)
 	for key := range 100 {
-		s.set(hash(key), key, intEntry(key))
+		s.set(hash(key), intPair(key, key))
 	}
-	entry, first := intEntry(7), hash(0)
-	if got := testing.AllocsPerRun(100, func() { s.set(first, 0, entry) }); got != 0 {
+	pair, first := intPair(0, 7), hash(0)
+	if got := testing.AllocsPerRun(100, func() { s.set(first, pair) }); got != 0 {
 		t.Errorf("%v objects for a Set of a held key", got)
 	}
 }

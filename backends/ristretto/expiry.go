@@ -165,7 +165,7 @@ func (s *Store[K, V]) look(hash uint64, at slot, now tier.Instant) {
 		return
 	}
 	switch {
-	case sh.pending[it.key] != nil || sh.settling[it.key] != nil:
+	case sh.pending[it.key()] != nil || sh.settling[it.key()] != nil:
 		it.note(0) // it is noted, if it stays, when it has settled
 	case it.end() > now:
 		it.note(s.notes.add(hash, slotOf(it.end()), slotOf(now)))
@@ -210,7 +210,7 @@ func (s *Store[K, V]) rewrite() {
 	s.notes.drop()
 	s.cache.IterValues(func(it *item[K, V]) (stop bool) {
 		if at := it.noted(); at != 0 {
-			s.notes.put(s.hashOf(it.key), at)
+			s.notes.put(s.hashOf(it.key()), at)
 		}
 		return false
 	})

@@ -53,15 +53,17 @@ func (s *Store[K, V]) Shortcuts() (items, gone int) {
 	for i := range s.shards {
 		sh := &s.shards[i]
 		sh.mu.Lock()
-		if places := sh.shortcuts.places.Load(); places != nil {
-			for j := range *places {
-				it := (*places)[j].Load()
-				if it == nil {
-					continue
-				}
-				items++
-				if held, ok := s.held(s.hashOf(it.key)); !ok || held != it {
-					gone++
+		if lines := sh.shortcuts.lines.Load(); lines != nil {
+			for j := range *lines {
+				for k := range (*lines)[j].items {
+					it := (*lines)[j].items[k].Load()
+					if it == nil {
+						continue
+					}
+					items++
+					if held, ok := s.held(s.hashOf(it.key())); !ok || held != it {
+						gone++
+					}
 				}
 			}
 		}
@@ -73,8 +75,8 @@ func (s *Store[K, V]) Shortcuts() (items, gone int) {
 // Places returns how many places there are for shortcuts.
 func (s *Store[K, V]) Places() (n int) {
 	for i := range s.shards {
-		if places := s.shards[i].shortcuts.places.Load(); places != nil {
-			n += len(*places)
+		if lines := s.shards[i].shortcuts.lines.Load(); lines != nil {
+			n += perLine * len(*lines)
 		}
 	}
 	return n

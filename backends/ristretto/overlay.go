@@ -54,13 +54,13 @@ func (sh *shard[K, V]) find(key K) *item[K, V] {
 func (sh *shard[K, V]) bury() {
 	for _, records := range []map[K]*item[K, V]{sh.pending, sh.settling} {
 		for key := range records {
-			records[key] = &item[K, V]{key: key}
+			records[key] = deletion[K, V](key)
 		}
 	}
 }
 
 // write records a write and hands it to Ristretto; nil stands for a deletion.
-func (s *Store[K, V]) write(key K, entry *tier.Entry[V], cost int64) error {
+func (s *Store[K, V]) write(key K, pair *tier.Pair[K, V], cost int64) error {
 	if s.queued.Load() >= maxQueued {
 		s.awaitRoom()
 	}
@@ -71,31 +71,35 @@ func (s *Store[K, V]) write(key K, entry *tier.Entry[V], cost int64) error {
 	if s.closed.Load() {
 		return s.closedError()
 	}
-	if s.update(sh, hash, key, entry, cost) {
+	if pair != nil && s.update(sh, hash, key, pair, cost) {
 		return nil
 	}
 	if sh.pending[key] == nil {
 		sh.records.Add(1)
 		s.engage()
 	}
-	s.offer(sh, hash, newItem(key, entry, cost))
+	if pair == nil {
+		s.offer(sh, hash, key, deletion[K, V](key))
+	} else {
+		s.offer(sh, hash, key, newItem(pair, cost))
+	}
 	return nil
 }
 
-// update puts the entry into the item that Ristretto holds of the key, if nothing of
+// update puts the pair into the item that Ristretto holds of the key, if nothing of
 // that need be told to anybody: there is no record, the cost is the same, and the note
 // of its end will do. That is most Sets of a key that is held, and costs a fifth of
 // one that Ristretto is told of. It is called with the shard's mu held, so nobody
 // else writes the key; if Ristretto lets the item go at this moment, the entry goes too,
 // as it could at the next.
-func (s *Store[K, V]) update(sh *shard[K, V], hash uint64, key K, entry *tier.Entry[V], cost int64) bool {
-	if entry == nil || sh.pending[key] != nil || sh.settling[key] != nil {
+func (s *Store[K, V]) update(sh *shard[K, V], hash uint64, key K, pair *tier.Pair[K, V], cost int64) bool {
+	if sh.records.Load() > 0 && (sh.pending[key] != nil || sh.settling[key] != nil) {
 		return false
 	}
 	it := sh.shortcuts.find(hash, key)
 	if it == nil {
 		var ok bool
-		if it, ok = s.cache.Get(hash); !ok || it.key != key {
+		if it, ok = s.cache.Get(hash); !ok || it.key() != key {
 			return false
 		}
 		sh.shortcuts.keep(hash, it, s.entries.Load())
@@ -103,11 +107,11 @@ func (s *Store[K, V]) update(sh *shard[K, V], hash uint64, key K, entry *tier.En
 	if it.cost != cost {
 		return false
 	}
-	mortal := isMortal(entry)
-	if mortal != it.mortal || mortal && (it.noted() == 0 || it.noted() > slotOf(entry.UsableUntil())) {
+	mortal := isMortal(pair)
+	if mortal != it.mortal || mortal && (it.noted() == 0 || it.noted() > slotOf(pair.Entry().UsableUntil())) {
 		return false
 	}
-	it.entry.Store(entry)
+	it.pair.Store(pair)
 	return true
 }
 
@@ -137,14 +141,14 @@ func (s *Store[K, V]) call() {
 
 // offer records the item as pending, and sets or deletes it in Ristretto. It is
 // called with the shard's mu held, so that Ristretto sees a key's writes in order.
-func (s *Store[K, V]) offer(sh *shard[K, V], hash uint64, it *item[K, V]) {
+func (s *Store[K, V]) offer(sh *shard[K, V], hash uint64, key K, it *item[K, V]) {
 	if sh.pending == nil {
 		sh.pending = make(map[K]*item[K, V])
 	}
-	sh.pending[it.key] = it
+	sh.pending[key] = it
 	sh.writes++
 	s.queued.Add(1)
-	if it.entry.Load() == nil {
+	if it.deleted {
 		s.cache.Del(hash)
 		return
 	}
@@ -216,7 +220,7 @@ func (s *Store[K, V]) settleShard(sh *shard[K, V], over bool, now tier.Instant) 
 		}
 		hash := s.hashOf(key)
 		held, ok := s.held(hash)
-		mine := ok && held.key == key
+		mine := ok && held.key() == key
 		switch {
 		case mine && held != it:
 			s.cache.Del(hash) // older
@@ -229,8 +233,7 @@ func (s *Store[K, V]) settleShard(sh *shard[K, V], over bool, now tier.Instant) 
 			// Ristretto makes room for new keys only, so that entries that grow could
 			// exceed MaxCost without bound. As a new key the entry has to compete.
 			s.cache.Del(hash)
-			it = newItem(key, it.entry.Load(), it.cost)
-			s.offer(sh, hash, it)
+			s.offer(sh, hash, key, newItem(it.pair.Load(), it.cost))
 			continue
 		default:
 			s.keep(hash, it, now)
@@ -295,17 +298,18 @@ func (s *Store[K, V]) crowd(n int) {
 		items = s.some(n, 0)
 	}
 	for _, it := range items {
-		hash := s.hashOf(it.key)
+		key := it.key()
+		hash := s.hashOf(key)
 		sh := s.shard(hash)
 		sh.mu.Lock()
 		// Its state says that it is still held; to Get it would count as use.
-		if sh.pending[it.key] == nil && sh.settling[it.key] == nil && !s.closed.Load() && it.state.CompareAndSwap(counted, moving) {
-			again := newItem(it.key, it.entry.Load(), it.cost)
+		if sh.pending[key] == nil && sh.settling[key] == nil && !s.closed.Load() && it.state.CompareAndSwap(counted, moving) {
+			again := newItem(it.pair.Load(), it.cost)
 			again.again = true
 			s.cache.Del(hash)
 			sh.records.Add(1)
 			s.engage()
-			s.offer(sh, hash, again)
+			s.offer(sh, hash, key, again)
 		}
 		sh.mu.Unlock()
 	}
@@ -325,7 +329,7 @@ func (s *Store[K, V]) some(n int, skip int64) []*item[K, V] {
 
 // reject counts a write of which nothing is left.
 func (s *Store[K, V]) reject(it *item[K, V], now tier.Instant) {
-	if it.entry.Load() != nil && it.end() > now && !it.again {
+	if !it.deleted && it.end() > now && !it.again {
 		s.rejections.Add(1)
 	}
 }

@@ -112,30 +112,47 @@ type Store[K comparable, V any] struct {
 
 type cache[K comparable, V any] = ristretto.Cache[uint64, *item[K, V]]
 
-// item is what Ristretto holds under a key's hash. It is the key that tells whose
+// item is what Ristretto holds under a key's hash. It is the key in its pair that tells whose
 // entry it is: Ristretto itself does not keep keys.
 type item[K comparable, V any] struct {
-	key   K
-	entry atomic.Pointer[tier.Entry[V]] // nil: the key was deleted; never given to Ristretto
+	pair  atomic.Pointer[tier.Pair[K, V]] // always of the same key
 	cost  int64
 	state atomic.Int32  // of how Usage counts it
 	slot  atomic.Uint32 // under which it is noted
 
-	mortal bool // its entries have an end; told here, as a Set need not look at the old one then
-	again  bool // it was held before, and is no write
+	mortal  bool // its entries have an end; told here, as a Set need not look at the old one then
+	again   bool // it was held before, and is no write
+	deleted bool // it stands for a deletion, and is never given to Ristretto
 }
 
-func newItem[K comparable, V any](key K, entry *tier.Entry[V], cost int64) *item[K, V] {
-	it := &item[K, V]{key: key, cost: cost, mortal: isMortal(entry)}
-	it.entry.Store(entry)
+func newItem[K comparable, V any](pair *tier.Pair[K, V], cost int64) *item[K, V] {
+	it := &item[K, V]{cost: cost, mortal: isMortal(pair)}
+	it.pair.Store(pair)
 	return it
 }
 
-func isMortal[V any](entry *tier.Entry[V]) bool {
-	return entry != nil && entry.UsableUntil() != tier.Never
+// deletion returns an item that stands for that.
+func deletion[K comparable, V any](key K) *item[K, V] {
+	it := newItem(tier.PairOf(key, new(tier.Entry[V])), 0)
+	it.deleted = true
+	return it
 }
 
-func (it *item[K, V]) end() tier.Instant { return it.entry.Load().UsableUntil() }
+func isMortal[K comparable, V any](pair *tier.Pair[K, V]) bool {
+	return pair.Entry().UsableUntil() != tier.Never
+}
+
+func (it *item[K, V]) key() K { return it.pair.Load().Key() }
+
+// held returns what the item holds, which is nothing where it is a deletion.
+func (it *item[K, V]) held() *tier.Pair[K, V] {
+	if it.deleted {
+		return nil
+	}
+	return it.pair.Load()
+}
+
+func (it *item[K, V]) end() tier.Instant { return it.pair.Load().Entry().UsableUntil() }
 
 // noted returns the slot under which the settler has a note of the item, or zero.
 func (it *item[K, V]) noted() slot { return slot(it.slot.Load()) }
@@ -202,7 +219,13 @@ func (s *Store[K, V]) Eviction() string { return "tinylfu" }
 func (s *Store[K, V]) forEntries(maxCost int64) int64 { return maxCost - min(s.reserve, maxCost/2) }
 
 // Get implements [tier.Store]. It does not allocate, nor look at the clock.
-func (s *Store[K, V]) Get(_ context.Context, key K) (*tier.Entry[V], error) {
+func (s *Store[K, V]) Get(ctx context.Context, key K) (*tier.Entry[V], error) {
+	pair, err := s.GetPair(ctx, key)
+	return pair.Entry(), err
+}
+
+// GetPair implements [tier.PairStore].
+func (s *Store[K, V]) GetPair(_ context.Context, key K) (*tier.Pair[K, V], error) {
 	if !s.keys.Comparable(key) {
 		return nil, tier.ErrBadKey
 	}
@@ -211,7 +234,7 @@ func (s *Store[K, V]) Get(_ context.Context, key K) (*tier.Entry[V], error) {
 	// the two looks, after Ristretto showed an older value.
 	if sh := s.shard(hash); sh.records.Load() > 0 {
 		if it := sh.find(key); it != nil {
-			return it.entry.Load(), nil
+			return it.held(), nil
 		}
 	}
 	gate := s.gates.enter()
@@ -221,10 +244,14 @@ func (s *Store[K, V]) Get(_ context.Context, key K) (*tier.Entry[V], error) {
 	}
 	it, ok := s.cache.Get(hash)
 	gate.RUnlock() // not deferred, which costs: nothing here panics
-	if !ok || it.key != key {
+	if !ok {
 		return nil, nil
 	}
-	return it.entry.Load(), nil
+	pair := it.pair.Load()
+	if pair.Key() != key {
+		return nil, nil
+	}
+	return pair, nil
 }
 
 func (s *Store[K, V]) hashOf(key K) uint64 {
@@ -241,17 +268,30 @@ func (s *Store[K, V]) Set(ctx context.Context, key K, entry *tier.Entry[V], ttl 
 	if ttl <= 0 || entry == nil {
 		return s.Delete(ctx, key)
 	}
+	return s.SetPair(ctx, tier.PairOf(key, entry), ttl)
+}
+
+// SetPair implements [tier.PairStore]. It allocates nothing where the key is held, the cost is
+// the same and the ttl does not cut the entry's life.
+func (s *Store[K, V]) SetPair(ctx context.Context, pair *tier.Pair[K, V], ttl time.Duration) error {
+	key := pair.Key()
+	if ttl <= 0 {
+		return s.Delete(ctx, key)
+	}
 	if !s.keys.Storable(key) {
 		return tier.ErrBadKey
 	}
-	entry = entry.Capped(s.expiry.Until(entry.UsableUntil(), ttl))
-	cost := max(1, s.cost(key, entry))
+	pair = pair.Capped(s.expiry.Until(pair.Entry().UsableUntil(), ttl))
+	cost := max(1, s.cost(key, pair.Entry()))
 	if cost > s.forEntries(s.maxCost.Load()) {
 		s.rejections.Add(1)
 		return s.Delete(ctx, key)
 	}
-	return s.write(key, entry, cost)
+	return s.write(key, pair, cost)
 }
+
+// Itself implements [tier.PairStore].
+func (s *Store[K, V]) Itself() tier.Store[K, V] { return s }
 
 // Delete implements [tier.Store].
 func (s *Store[K, V]) Delete(_ context.Context, key K) error {
@@ -383,7 +423,7 @@ func (s *Store[K, V]) onExit(it *item[K, V]) {
 // leave no longer counts an item, and returns what its state was.
 func (s *Store[K, V]) leave(it *item[K, V]) (was int32) {
 	if was = it.state.Swap(gone); was == counted || was == moving {
-		hash := s.hashOf(it.key)
+		hash := s.hashOf(it.key())
 		s.shard(hash).shortcuts.forget(hash, it)
 		s.entries.Add(-1)
 		if it.mortal {

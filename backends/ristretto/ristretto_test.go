@@ -611,27 +611,27 @@ func TestSetOfAHeldKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := ristretto.New(ristretto.Options[string, int]{MaxCost: 1000, Cost: func(_ string, e *tier.Entry[int]) int64 { return int64(1 + e.Value()/100) }})
 		defer s.Close()
-		until := func(d time.Duration, v int) *tier.Entry[int] {
+		until := func(d time.Duration, v int) *tier.Pair[string, int] {
 			at := tier.Never
 			if d != tier.Forever {
 				at = tier.Now().Add(d)
 			}
-			return tier.NewEntry(v, tier.Meta{UsableUntil: at})
+			return tier.NewPair("key", v, tier.Meta{UsableUntil: at})
 		}
 		settle := func() { settled(t, s.Pending) }
-		set := func(e *tier.Entry[int]) {
+		set := func(pair *tier.Pair[string, int]) {
 			t.Helper()
-			if err := s.Set(ctx, "key", e, tier.Forever); err != nil {
+			if err := s.SetPair(ctx, pair, tier.Forever); err != nil {
 				t.Fatal(err)
 			}
-			if got, _ := s.Get(ctx, "key"); got != e {
-				t.Fatalf("after Set of %v: got %v", e.Value(), got)
+			if got, _ := s.Get(ctx, "key"); got != pair.Entry() {
+				t.Fatalf("after Set of %v: got %v", pair.Entry().Value(), got)
 			}
 		}
 		set(until(time.Minute, 1))
 		settle()
 		for i, c := range []struct {
-			entry *tier.Entry[int]
+			pair  *tier.Pair[string, int]
 			short bool
 		}{
 			{until(time.Minute, 2), true},
@@ -642,15 +642,15 @@ func TestSetOfAHeldKey(t *testing.T) {
 			{until(tier.Forever, 252), true},
 			{until(time.Minute, 253), false},
 		} {
-			set(c.entry)
+			set(c.pair)
 			if got := s.Pending() == 0; got != c.short {
 				t.Errorf("step %d: the short way: %v, want %v", i, got, c.short)
 			}
 			settle()
-			if got, _ := s.Get(ctx, "key"); got != c.entry {
-				t.Fatalf("step %d: when settled: got %v, want %v", i, got, c.entry.Value())
+			if got, _ := s.Get(ctx, "key"); got != c.pair.Entry() {
+				t.Fatalf("step %d: when settled: got %v, want %v", i, got, c.pair.Entry().Value())
 			}
-			if u := s.Usage(); u.Entries != 1 || u.Cost != int64(1+c.entry.Value()/100) {
+			if u := s.Usage(); u.Entries != 1 || u.Cost != int64(1+c.pair.Entry().Value()/100) {
 				t.Errorf("step %d: usage %+v", i, u)
 			}
 		}

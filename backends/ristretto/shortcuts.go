@@ -10,66 +10,100 @@ import (
 // Get is noted as a use for its policy to work off, beside two looks into a map. (A Set of a
 // held key is no use to Ristretto itself either.)
 //
-// An item has at most one place, by its hash, and who comes later takes it. Items are put in
-// with the shard's mu held, and take themselves out as soon as Ristretto lets them go, so
-// that none is kept alive here.
+// An item has at most one place, in the line of its hash, and where that is full who comes
+// takes another's. Items are put in with the shard's mu held, and take themselves out as soon
+// as Ristretto lets them go, so that none is kept alive here.
 type shortcuts[K comparable, V any] struct {
-	places atomic.Pointer[[]atomic.Pointer[item[K, V]]]
+	lines atomic.Pointer[[]line[K, V]] // a power of two of them, or nil
 }
 
-// fewestPlaces is how many places a shard has at first.
-const fewestPlaces = 8
+// line is a cache line. A tag says which items to look at, as each look is a wait for memory.
+type line[K comparable, V any] struct {
+	tags  atomic.Uint64 // of item i in byte i; in byte perLine whose place is to be taken next
+	items [perLine]atomic.Pointer[item[K, V]]
+}
 
-// place returns the hash's place, or nil if there are none.
-func (c *shortcuts[K, V]) place(hash uint64) *atomic.Pointer[item[K, V]] {
-	places := c.places.Load()
-	if places == nil {
+const (
+	perLine = 7
+	// itemsPerLine is for how many items there is a line: few find theirs full.
+	itemsPerLine = 5
+)
+
+// line returns the hash's line, or nil if there are none.
+func (c *shortcuts[K, V]) line(hash uint64) *line[K, V] {
+	lines := c.lines.Load()
+	if lines == nil {
 		return nil
 	}
-	return &(*places)[hash/shards&uint64(len(*places)-1)] // the shard is chosen by what is left
+	return &(*lines)[hash/shards&uint64(len(*lines)-1)] // the shard is chosen by what is left
 }
 
-// find returns the key's item, if Ristretto holds it and its place is its own.
+func tagOf(hash uint64) uint64 { return hash >> 56 }
+
+// find returns the key's item, if Ristretto holds it and it has a place.
 func (c *shortcuts[K, V]) find(hash uint64, key K) *item[K, V] {
-	place := c.place(hash)
-	if place == nil {
+	l := c.line(hash)
+	if l == nil {
 		return nil
 	}
-	it := place.Load()
-	if it == nil || it.key != key || it.state.Load() != counted {
-		return nil
+	tags := l.tags.Load()
+	for i := range l.items {
+		if tags>>(8*i)&0xff != tagOf(hash) {
+			continue
+		}
+		if it := l.items[i].Load(); it != nil && it.key() == key && it.state.Load() == counted {
+			return it
+		}
 	}
-	return it
+	return nil
 }
 
 // keep puts in an item, of a store that holds so many.
 func (c *shortcuts[K, V]) keep(hash uint64, it *item[K, V], entries int64) {
 	c.grow(int(entries / shards))
-	place := c.place(hash)
-	place.Store(it)
+	l := c.line(hash)
+	tags := l.tags.Load()
+	next := tags >> (8 * perLine)
+	at := int(next)
+	for i := range l.items {
+		if l.items[i].Load() == nil {
+			at = i
+			break
+		}
+	}
+	if at == int(next) {
+		next = (next + 1) % perLine
+	}
+	tags = tags&^(0xff<<(8*at)|0xff<<(8*perLine)) | tagOf(hash)<<(8*at) | next<<(8*perLine)
+	l.items[at].Store(it)
+	l.tags.Store(tags)
 	if it.state.Load() != counted { // gone meanwhile, perhaps before it was in its place
-		place.CompareAndSwap(it, nil)
+		l.items[at].CompareAndSwap(it, nil)
 	}
 }
 
-// grow makes places for so many items. What is in those before is left to be found anew.
+// grow makes lines for so many items. What is in those before is left to be found anew.
 func (c *shortcuts[K, V]) grow(items int) {
-	old, n := c.places.Load(), fewestPlaces
-	if items > fewestPlaces {
-		n = 1 << bits.Len(uint(items-1))
+	old, n := c.lines.Load(), 1
+	if items > itemsPerLine {
+		n = 1 << bits.Len(uint((items-1)/itemsPerLine))
 	}
 	if old == nil || len(*old) < n {
-		places := make([]atomic.Pointer[item[K, V]], n)
-		c.places.Store(&places)
+		lines := make([]line[K, V], n)
+		c.lines.Store(&lines)
 	}
 }
 
-// drop takes out all, and gives back the places.
-func (c *shortcuts[K, V]) drop() { c.places.Store(nil) }
+// drop takes out all, and gives back the lines.
+func (c *shortcuts[K, V]) drop() { c.lines.Store(nil) }
 
 // forget takes out an item that is gone, as its state must say. Anybody may call it.
 func (c *shortcuts[K, V]) forget(hash uint64, it *item[K, V]) {
-	if place := c.place(hash); place != nil {
-		place.CompareAndSwap(it, nil)
+	if l := c.line(hash); l != nil {
+		for i := range l.items {
+			if l.items[i].Load() == it {
+				l.items[i].CompareAndSwap(it, nil)
+			}
+		}
 	}
 }

@@ -19,37 +19,43 @@ func (s *Store[K, V]) check() error {
 }
 
 func (s *shard[K, V]) check() error {
-	t := s.table.Load()
+	t := s.rack.Load()
 	if t == nil {
-		if s.len() != 0 || s.hand != nil || s.sketch != nil {
-			return fmt.Errorf("closed, but with %d nodes, hand %p, sketch %p", s.len(), s.hand, s.sketch)
+		if s.len() != 0 || s.hand != 0 || s.sketch != nil {
+			return fmt.Errorf("closed, but with %d pairs, hand %d, sketch %p", s.len(), s.hand, s.sketch)
 		}
 		return nil
 	}
-	handFound := s.hand == nil
-	for _, q := range []*index.Queue[K, record]{&s.window, &s.main} {
-		if err := q.Check(); err != nil {
+	handFound := s.hand == 0
+	for _, q := range []*index.Queue{&s.window, &s.main} {
+		if err := q.Check(t.links); err != nil {
 			return err
 		}
-		for n := q.Newest; n != nil; n = n.Older() {
-			if n.Item.window != (q == &s.window) {
-				return fmt.Errorf("node %v is in the wrong queue: window %v", n.Key, n.Item.window)
+		for p := q.Newest; p != 0; p = t.links.Older(p) {
+			pair := t.At(p)
+			if pair == nil {
+				return fmt.Errorf("place %d is in a queue, and empty", p)
 			}
-			if got := t.Find(n.Item.hash, n.Key); got != n {
-				return fmt.Errorf("node %v is in a queue, but the table gives %p, not %p", n.Key, got, n)
+			if t.isInWindow(p) != (q == &s.window) {
+				return fmt.Errorf("%v is in the wrong queue: window %v", pair.Key(), t.isInWindow(p))
 			}
-			handFound = handFound || n == s.hand && q == &s.main
+			if got, place := t.Find(t.hash(p), pair.Key()); got != pair || place != p {
+				return fmt.Errorf("%v is in a queue, but the table gives %p at %d, not %p at %d", pair.Key(), got, place, pair, p)
+			}
+			handFound = handFound || p == s.hand && q == &s.main
 		}
 	}
-	held, err := t.Check(hashOf)
+	held, err := t.Check(t.hash)
 	mainRoom := s.capacity - s.windowRoom
 	switch {
 	case err != nil:
 		return err
+	case t.moving.Load():
+		return errors.New("the pairs are said to be moving")
 	case held != s.len():
-		return fmt.Errorf("table holds %d nodes, window %d, main %d", held, s.window.Len, s.main.Len)
+		return fmt.Errorf("table holds %d pairs, window %d, main %d", held, s.window.Len, s.main.Len)
 	case !handFound:
-		return fmt.Errorf("hand on %v, which is not in main", s.hand.Key)
+		return fmt.Errorf("hand on %d, which is not in main", s.hand)
 	case s.window.Len > s.windowRoom || s.main.Len > mainRoom:
 		return fmt.Errorf("window holds %d of %d, main %d of %d", s.window.Len, s.windowRoom, s.main.Len, mainRoom)
 	case held > t.Room() || t.Room() > s.capacity:

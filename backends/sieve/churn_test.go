@@ -47,7 +47,7 @@ func TestNoFalseMiss(t *testing.T) {
 		var s shard[int, memtest.Version]
 		s.open(capacity, Always)
 		set := func(key int, n int64) {
-			s.set(key, hash(key), endless(memtest.Version{Key: key, N: n}))
+			s.set(hash(key), tier.PairOf(key, endless(memtest.Version{Key: key, N: n})))
 		}
 		f := make(memtest.Floors, pinned)
 		// Some are in from the start, and some when there is a crowd already.
@@ -86,12 +86,12 @@ func TestNoFalseMiss(t *testing.T) {
 				for n := i; !stop.Load(); n++ {
 					key := n % pinned
 					if !r.Read(key, func() *memtest.Version {
-						n := s.table.Load().Find(hash(key), key)
-						if n == nil {
+						pair, _ := s.rack.Load().Find(hash(key), key)
+						if pair == nil {
 							t.Errorf("key %d is not found, though it was only ever updated", key)
 							return &memtest.Version{Key: -1}
 						}
-						v := entryOf[int, memtest.Version](n).Value()
+						v := pair.Entry().Value()
 						return &v
 					}) {
 						return
@@ -105,7 +105,7 @@ func TestNoFalseMiss(t *testing.T) {
 		if err := s.check(); err != nil {
 			t.Fatal(err)
 		}
-		if s.table.Load().Room() <= firstRoom {
+		if s.rack.Load().Room() <= firstRoom {
 			t.Fatal("the table did not grow, so that was not tested")
 		}
 		if t.Failed() {
@@ -128,11 +128,11 @@ func TestNodeGoesUnderAReader(t *testing.T) {
 		reading.Go(func() {
 			for !stop.Load() {
 				if !r.Read(i, func() *memtest.Version {
-					n := s.table.Load().Find(hash, i)
-					if n == nil {
+					pair, _ := s.rack.Load().Find(hash, i)
+					if pair == nil {
 						return nil
 					}
-					v := entryOf[int, memtest.Version](n).Value()
+					v := pair.Entry().Value()
 					return &v
 				}) {
 					return
@@ -143,7 +143,7 @@ func TestNodeGoesUnderAReader(t *testing.T) {
 	writing.Go(func() {
 		for n := range int64(200_000) {
 			key := int(n) % 2
-			s.set(key, hash, endless(memtest.Version{Key: key, N: n}))
+			s.set(hash, tier.PairOf(key, endless(memtest.Version{Key: key, N: n})))
 			f[key].Store(n)
 			s.remove(hash, key)
 			f[key].Store(n + 1)

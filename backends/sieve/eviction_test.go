@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/terracecache/terrace/backends/internal/index"
 	"github.com/terracecache/terrace/tier"
 )
 
@@ -26,14 +27,16 @@ type model interface {
 
 func stateOf(s *shard[int, int]) state {
 	now := state{hand: noHand}
-	for n := s.window.Newest; n != nil; n = n.Older() {
-		now.window = append(now.window, item{n.Key, n.Item.visited.Load() != 0})
+	t := s.rack.Load()
+	items := func(q index.Queue) (all []item) {
+		for p := q.Newest; p != 0; p = t.links.Older(p) {
+			all = append(all, item{t.At(p).Key(), t.isVisited(p)})
+		}
+		return all
 	}
-	for n := s.main.Newest; n != nil; n = n.Older() {
-		now.main = append(now.main, item{n.Key, n.Item.visited.Load() != 0})
-	}
-	if s.hand != nil {
-		now.hand = s.hand.Key
+	now.window, now.main = items(s.window), items(s.main)
+	if s.hand != 0 {
+		now.hand = t.At(s.hand).Key()
 	}
 	return now
 }

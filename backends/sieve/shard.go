@@ -16,27 +16,27 @@ import (
 // evicts the first that had no hit since it came by last; nothing is ever moved for a
 // hit. When both are full, the one that leaves the window and the one that the hand
 // has come to contend for the place, and the sketch decides. The sketch is told of a
-// key when its node is made, and of a hit only when the node is looked at for
+// key when it comes, and of a hit only when its place is looked at for
 // eviction, so that hits need not be counted where they happen.
 //
 // Source: Zhang et al., "SIEVE is Simpler than LRU: an Efficient Turn-Key Eviction
 // Algorithm for Web Caches", NSDI 2024; for the window and the sketch see [Filtered].
 type shard[K comparable, V any] struct {
-	table atomic.Pointer[index.Table[K, record]] // nil when closed
+	rack atomic.Pointer[rack[K, V]] // nil when closed
 
 	_ [64]byte // keeps what writers change off the line that every reader needs
 
 	mu           sync.Mutex
 	capacity     int
 	windowRoom   int
-	window, main index.Queue[K, record]
-	hand         *index.Node[K, record] // of main; nil: the oldest
-	sketch       *sketch                // nil where none is needed yet, or ever
+	window, main index.Queue
+	hand         index.Place // of main; zero: the oldest
+	sketch       *sketch     // nil where none is needed yet, or ever
 	filtered     bool
 	evicted      int64
-	inserts      atomic.Uint64 // how many nodes were put into the table, each counted after that; read without mu
+	inserts      atomic.Uint64 // how many pairs were put in under new keys, each counted after that; read without mu
 
-	_ [64]byte // keeps the next shard's table off this one's lock
+	_ [64]byte // keeps the next shard's rack off this one's lock
 }
 
 const (
@@ -44,16 +44,12 @@ const (
 	windowShare = 10
 	// farthestHand bounds what one eviction costs when all have had hits.
 	farthestHand = 1024
-	// firstRoom is how many nodes a table is made for at first.
-	firstRoom = 42
-	// perSpare is for how many nodes the table has a place that is free.
-	perSpare = 2
 )
 
 func (s *shard[K, V]) open(capacity int, a Admission) {
 	s.filtered = a == Filtered
 	s.setCapacity(capacity)
-	s.table.Store(index.NewTable[K, record](min(firstRoom, capacity), perSpare))
+	s.rack.Store(newRack[K, V](min(firstRoom, capacity)))
 }
 
 func (s *shard[K, V]) setCapacity(capacity int) {
@@ -65,115 +61,129 @@ func (s *shard[K, V]) setCapacity(capacity int) {
 
 func (s *shard[K, V]) len() int { return s.window.Len + s.main.Len }
 
-// set keeps the entry under the key.
-func (s *shard[K, V]) set(key K, hash uint64, entry *tier.Entry[V]) (open bool) {
-	inserts := s.inserts.Load() // before the table, which may be another when one more is counted
-	t := s.table.Load()
+// set keeps the pair. It takes the lock only if the key is not held, or moves to another
+// rack at this moment. If the pair that it replaces goes at this moment, the new one goes
+// too, as it could at the next.
+func (s *shard[K, V]) set(hash uint64, pair *tier.Pair[K, V]) (open bool) {
+	inserts := s.inserts.Load() // before the rack, which may be another when one more is counted
+	t := s.rack.Load()
 	if t == nil {
 		return false
 	}
-	old := t.Find(hash, key)
-	switch {
-	case old == nil:
-		return s.put(newHolder(key, hash, entry), entry, old, inserts)
-	case !old.Item.points:
-		return s.put(newPointer(key, hash, entry), entry, old, inserts)
-	default:
-		// If the node goes at this moment, the entry goes too, as it could at the next.
-		renew(old, entry)
+	old, p := t.Find(hash, pair.Key())
+	// What was found is either from before its place was sealed, and then it is replaced
+	// only if it is still so, or moving shows now: no reader finds the new one in this rack
+	// and then an older one in the next.
+	if old != nil && !t.moving.Load() && t.Replace(p, old, pair) {
+		if !t.isVisited(p) {
+			t.visit(p)
+		}
 		return true
 	}
+	return s.put(hash, pair, old != nil, inserts)
 }
 
-// put puts in the node, which has the entry, or the entry where another has put in a node
-// that can take it. It is told what was found of the key when so many nodes had been put in.
-func (s *shard[K, V]) put(n *index.Node[K, record], entry *tier.Entry[V], old *index.Node[K, record], inserts uint64) (open bool) {
+// put keeps the pair, in the place of another of its key or in one of its own. It is told
+// whether one was found when so many new ones had been put in.
+func (s *shard[K, V]) put(hash uint64, pair *tier.Pair[K, V], found bool, inserts uint64) (open bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.table.Load()
+	t := s.rack.Load()
 	if t == nil {
 		return false
 	}
-	if old != nil || s.inserts.Load() != inserts { // else there is still none
-		old = t.Find(n.Item.hash, n.Key)
-	}
-	if old != nil {
-		if old.Item.points {
-			renew(old, entry)
-			return true
+	if found || s.inserts.Load() != inserts { // else there is still none
+		// Others replace it without the lock, and nobody removes it.
+		for old, p := t.Find(hash, pair.Key()); old != nil; old = t.At(p) {
+			if t.Replace(p, old, pair) {
+				t.visit(p)
+				return true
+			}
 		}
-		n.Item.visited.Store(1)
-		n.Item.window = old.Item.window
-		s.queueOf(old).Replace(old, n)
-		if s.hand == old {
-			s.hand = n
-		}
-		t.Replace(n.Item.hash, old, n)
-		return true
 	}
 	if s.filtered && s.len() >= s.capacity/2 && !s.sketch.isFor(s.capacity) {
-		s.renewSketch() // before there is something to decide
+		s.renewSketch(t) // before there is something to decide
 	}
-	s.count(n)
-	if s.len() >= s.capacity {
+	s.count(hash)
+	if s.len() >= min(s.capacity, index.MostRoom) {
 		s.makeRoom(t)
 	}
 	if s.len() >= t.Room() {
-		t = t.Anew(min(2*t.Room(), s.capacity), hashOf)
-		s.table.Store(t)
+		t = s.moveTo(t, min(2*t.Room(), s.capacity))
 	}
-	t.Insert(n.Item.hash, n)
+	p := t.insert(hash, pair)
 	s.inserts.Add(1)
+	t.setInWindow(p, s.windowRoom > 0)
 	if s.windowRoom == 0 {
-		s.main.Push(n)
+		s.main.Push(t.links, p)
 		return true
 	}
-	n.Item.window = true
-	s.window.Push(n)
+	s.window.Push(t.links, p)
 	if s.window.Len > s.windowRoom {
-		s.promote(s.window.Oldest)
+		s.promote(t, s.window.Oldest)
 	}
 	return true
 }
 
-// makeRoom evicts one node of a full shard before another enters. In a full shard the
-// window is full as well, as nodes go on to the main queue only from a full window.
-func (s *shard[K, V]) makeRoom(t *index.Table[K, record]) {
-	victim, candidate := s.victim(), s.window.Oldest
-	if candidate == nil {
+// moveTo moves all pairs to another rack, for more or for fewer, which must have room.
+// Readers go on in the old one.
+func (s *shard[K, V]) moveTo(t *rack[K, V], room int) *rack[K, V] {
+	anew := newRack[K, V](room)
+	moved := make([]index.Place, t.Places())
+	t.moving.Store(true)
+	t.Each(func(from index.Place) {
+		to := anew.insert(t.hash(from), t.Seal(from))
+		moved[from.Number()] = to
+		anew.setInWindow(to, t.isInWindow(from))
+		if t.isVisited(from) {
+			anew.visit(to)
+		}
+	})
+	to := func(p index.Place) index.Place { return moved[p.Number()] }
+	s.window, s.main = s.window.Moved(t.links, anew.links, to), s.main.Moved(t.links, anew.links, to)
+	if s.hand != 0 {
+		s.hand = to(s.hand)
+	}
+	s.rack.Store(anew)
+	return anew
+}
+
+// makeRoom evicts one pair of a full shard before another enters. In a full shard the
+// window is full as well, as pairs go on to the main queue only from a full window.
+func (s *shard[K, V]) makeRoom(t *rack[K, V]) {
+	victim, candidate := s.victim(t), s.window.Oldest
+	if candidate == 0 {
 		s.evict(t, victim)
 		return
 	}
-	if victim == nil { // the window is all there is
+	if victim == 0 { // the window is all there is
 		s.evict(t, candidate)
 		return
 	}
-	if candidate.Item.visited.Load() != 0 {
-		candidate.Item.visited.Store(0)
-		s.count(candidate)
+	if t.unvisit(candidate) {
+		s.count(t.hash(candidate))
 	}
-	if s.sketch.estimate(candidate.Item.hash) > s.sketch.estimate(victim.Item.hash) {
+	if s.sketch.estimate(t.hash(candidate)) > s.sketch.estimate(t.hash(victim)) {
 		s.evict(t, victim)
-		s.promote(candidate)
+		s.promote(t, candidate)
 	} else {
 		s.evict(t, candidate)
 	}
 }
 
-// victim moves the hand to the node of the main queue that is to go next; nil when
+// victim moves the hand to the place of the main queue that is to go next; zero when
 // the queue is empty.
-func (s *shard[K, V]) victim() *index.Node[K, record] {
+func (s *shard[K, V]) victim(t *rack[K, V]) index.Place {
 	h := s.hand
-	if h == nil {
+	if h == 0 {
 		h = s.main.Oldest
 	}
 	for range farthestHand {
-		if h == nil || h.Item.visited.Load() == 0 {
+		if h == 0 || !t.unvisit(h) {
 			break
 		}
-		h.Item.visited.Store(0)
-		s.count(h)
-		if h = h.Newer(); h == nil {
+		s.count(t.hash(h))
+		if h = t.links.Newer(h); h == 0 {
 			h = s.main.Oldest
 		}
 	}
@@ -181,14 +191,14 @@ func (s *shard[K, V]) victim() *index.Node[K, record] {
 	return h
 }
 
-// renewSketch makes a sketch for the present capacity, which knows of the nodes that are
+// renewSketch makes a sketch for the present capacity, which knows of the keys that are
 // held what the one before it knew.
-func (s *shard[K, V]) renewSketch() {
+func (s *shard[K, V]) renewSketch(t *rack[K, V]) {
 	fresh := newSketch(s.capacity)
 	if s.sketch != nil {
-		for _, q := range []*index.Queue[K, record]{&s.window, &s.main} {
-			for n := q.Newest; n != nil; n = n.Older() {
-				fresh.learn(n.Item.hash, s.sketch.estimate(n.Item.hash))
+		for _, q := range []index.Queue{s.window, s.main} {
+			for p := q.Newest; p != 0; p = t.links.Older(p) {
+				fresh.learn(t.hash(p), s.sketch.estimate(t.hash(p)))
 			}
 		}
 	}
@@ -196,118 +206,107 @@ func (s *shard[K, V]) renewSketch() {
 }
 
 // count tells the sketch of a request.
-func (s *shard[K, V]) count(n *index.Node[K, record]) {
+func (s *shard[K, V]) count(hash uint64) {
 	if s.sketch != nil {
-		s.sketch.add(n.Item.hash)
+		s.sketch.add(hash)
 	}
 }
 
-// promote moves a node from the window to the main queue.
-func (s *shard[K, V]) promote(n *index.Node[K, record]) {
-	s.window.Remove(n)
-	n.Item.window = false
-	s.main.Push(n)
+// promote moves a place from the window to the main queue.
+func (s *shard[K, V]) promote(t *rack[K, V], p index.Place) {
+	s.window.Remove(t.links, p)
+	t.setInWindow(p, false)
+	s.main.Push(t.links, p)
 }
 
-// demote moves the newest node of the main queue back to the window, as its oldest.
-func (s *shard[K, V]) demote() {
-	n := s.main.Newest
-	if s.hand == n {
-		s.hand = nil // after the newest comes the oldest
+// demote moves the newest place of the main queue back to the window, as its oldest.
+func (s *shard[K, V]) demote(t *rack[K, V]) {
+	p := s.main.Newest
+	if s.hand == p {
+		s.hand = 0 // after the newest comes the oldest
 	}
-	s.main.Remove(n)
-	n.Item.window = true
-	s.window.PushOldest(n)
+	s.main.Remove(t.links, p)
+	t.setInWindow(p, true)
+	s.window.PushOldest(t.links, p)
 }
 
 // resize sets the capacity, evicts what has no room any more, and lets the queues, the
-// sketch and the table follow.
+// sketch and the rack follow.
 func (s *shard[K, V]) resize(capacity int) (open bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.table.Load()
+	t := s.rack.Load()
 	if t == nil {
 		return false
 	}
 	less := capacity < s.capacity
 	s.setCapacity(capacity)
 	for s.window.Len > s.windowRoom {
-		s.promote(s.window.Oldest)
+		s.promote(t, s.window.Oldest)
 	}
 	for s.main.Len > s.capacity-s.windowRoom {
 		if s.len() > s.capacity {
-			s.evict(t, s.victim())
+			s.evict(t, s.victim(t))
 		} else {
-			s.demote()
+			s.demote(t)
 		}
 	}
 	if t.Room() > s.capacity {
-		s.table.Store(t.Anew(s.capacity, hashOf))
+		t = s.moveTo(t, s.capacity)
 	}
 	// A sketch for more is made when there is more to know.
 	if less && s.filtered && (s.sketch != nil || s.len() >= s.capacity/2) {
-		s.renewSketch()
+		s.renewSketch(t)
 	}
 	return true
 }
 
-func (s *shard[K, V]) evict(t *index.Table[K, record], n *index.Node[K, record]) {
-	s.drop(t, n)
+func (s *shard[K, V]) evict(t *rack[K, V], p index.Place) {
+	s.drop(t, p)
 	s.evicted++
 }
 
-// drop takes a node out of the table and its queue, and the hand on to the next.
-func (s *shard[K, V]) drop(t *index.Table[K, record], n *index.Node[K, record]) {
-	t.Remove(n.Item.hash, n)
-	if s.hand == n {
-		s.hand = n.Newer()
+// drop takes a pair out of the rack and its queue, and the hand on to the next.
+func (s *shard[K, V]) drop(t *rack[K, V], p index.Place) {
+	if s.hand == p {
+		s.hand = t.links.Newer(p)
 	}
-	s.queueOf(n).Remove(n)
-}
-
-func (s *shard[K, V]) queueOf(n *index.Node[K, record]) *index.Queue[K, record] {
-	if n.Item.window {
-		return &s.window
+	q := &s.main
+	if t.isInWindow(p) {
+		q = &s.window
 	}
-	return &s.main
+	q.Remove(t.links, p)
+	t.drop(p)
 }
 
 func (s *shard[K, V]) remove(hash uint64, key K) (open bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.table.Load()
+	t := s.rack.Load()
 	if t == nil {
 		return false
 	}
-	if n := t.Find(hash, key); n != nil {
-		s.drop(t, n)
+	if pair, p := t.Find(hash, key); pair != nil {
+		s.drop(t, p)
 	}
 	return true
 }
 
 func (s *shard[K, V]) clear() (open bool) {
-	return s.restart(func() *index.Table[K, record] {
-		return index.NewTable[K, record](min(firstRoom, s.capacity), perSpare)
-	})
+	return s.restart(func() *rack[K, V] { return newRack[K, V](min(firstRoom, s.capacity)) })
 }
 
-func (s *shard[K, V]) close() { s.restart(func() *index.Table[K, record] { return nil }) }
+func (s *shard[K, V]) close() { s.restart(func() *rack[K, V] { return nil }) }
 
-// restart lets go of all nodes and goes on with the given table, which is empty or nil.
-func (s *shard[K, V]) restart(with func() *index.Table[K, record]) (open bool) {
+// restart lets go of all pairs and goes on with the given rack, which is empty or nil.
+func (s *shard[K, V]) restart(with func() *rack[K, V]) (open bool) {
 	s.mu.Lock()
-	if s.table.Load() == nil {
-		s.mu.Unlock()
+	defer s.mu.Unlock()
+	if s.rack.Load() == nil {
 		return false
 	}
-	t := with()
-	window, main := s.window, s.main
-	s.window, s.main, s.hand, s.sketch = index.Queue[K, record]{}, index.Queue[K, record]{}, nil, nil
-	s.table.Store(t)
-	s.mu.Unlock()
-	// This takes long, and no writer can come upon these nodes any more.
-	window.Unlink()
-	main.Unlink()
+	s.window, s.main, s.hand, s.sketch = index.Queue{}, index.Queue{}, 0, nil
+	s.rack.Store(with())
 	return true
 }
 

@@ -151,20 +151,40 @@ func (s *Store[K, V]) EndsByEntry() bool { return true }
 
 // Get implements [tier.Store]. It takes no lock and does not allocate.
 func (s *Store[K, V]) Get(_ context.Context, key K) (*tier.Entry[V], error) {
+	// The lines of GetPair, as a call is a tenth of a hit.
 	if !s.keys.Comparable(key) {
 		return nil, tier.ErrBadKey
 	}
 	hash := s.keys.Hash(key)
-	t := s.shard(hash).table.Load()
+	t := s.shard(hash).rack.Load()
 	if t == nil {
 		return nil, s.closed()
 	}
-	n := t.Find(hash, key)
-	if n == nil {
+	pair, p := t.Find(hash, key)
+	if pair == nil {
 		return nil, nil
 	}
-	n.Item.visit()
-	return entryOf[K, V](n), nil
+	if !t.isVisited(p) {
+		t.visit(p)
+	}
+	return pair.Entry(), nil
+}
+
+// GetPair implements [tier.PairStore].
+func (s *Store[K, V]) GetPair(_ context.Context, key K) (*tier.Pair[K, V], error) {
+	if !s.keys.Comparable(key) {
+		return nil, tier.ErrBadKey
+	}
+	hash := s.keys.Hash(key)
+	t := s.shard(hash).rack.Load()
+	if t == nil {
+		return nil, s.closed()
+	}
+	pair, p := t.Find(hash, key)
+	if pair != nil && !t.isVisited(p) {
+		t.visit(p)
+	}
+	return pair, nil
 }
 
 // Set implements [tier.Store]. A key that does not equal itself (NaN) is a
@@ -173,16 +193,29 @@ func (s *Store[K, V]) Set(ctx context.Context, key K, entry *tier.Entry[V], ttl 
 	if ttl <= 0 || entry == nil {
 		return s.Delete(ctx, key)
 	}
+	return s.SetPair(ctx, tier.PairOf(key, entry), ttl)
+}
+
+// SetPair implements [tier.PairStore]. It takes no lock where the key is held, and
+// allocates nothing where the ttl does not cut the entry's life.
+func (s *Store[K, V]) SetPair(ctx context.Context, pair *tier.Pair[K, V], ttl time.Duration) error {
+	key := pair.Key()
+	if ttl <= 0 {
+		return s.Delete(ctx, key)
+	}
 	if !s.keys.Storable(key) {
 		return tier.ErrBadKey
 	}
-	until := s.expiry.Until(entry.UsableUntil(), ttl)
+	pair = pair.Capped(s.expiry.Until(pair.Entry().UsableUntil(), ttl))
 	hash := s.keys.Hash(key)
-	if !s.shard(hash).set(key, hash, entry.Capped(until)) {
+	if !s.shard(hash).set(hash, pair) {
 		return s.closed()
 	}
 	return nil
 }
+
+// Itself implements [tier.PairStore].
+func (s *Store[K, V]) Itself() tier.Store[K, V] { return s }
 
 // Delete implements [tier.Store].
 func (s *Store[K, V]) Delete(_ context.Context, key K) error {

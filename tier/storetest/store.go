@@ -68,7 +68,7 @@ func newStoreSuite[V any](newStore func(t testing.TB) tier.Store[string, V], o S
 }
 
 func (storeSuite[V]) checks() []check[storeSuite[V]] {
-	return []check[storeSuite[V]]{
+	all := []check[storeSuite[V]]{
 		{"nothing is nil", storeNothing[V]},
 		{"values of every kind", storeValues[V]},
 		{"all that an entry has", storeMeta[V]},
@@ -91,6 +91,10 @@ func (storeSuite[V]) checks() []check[storeSuite[V]] {
 		{"clear", storeClear[V]},
 		{"usage", storeUsage[V]},
 	}
+	for i := range all {
+		all[i] = withPairs(all[i])
+	}
+	return append(all, check[storeSuite[V]]{"pairs", storePairs[V]})
 }
 
 func (s storeSuite[V]) open(t testing.TB) tier.Store[string, V] {

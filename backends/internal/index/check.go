@@ -3,47 +3,45 @@ package index
 import "fmt"
 
 // Check returns what is wrong with the table, which nobody may change meanwhile, and how
-// many nodes it holds. It is told the hash of each, and is for the tests of who builds on
+// many pairs it holds. It is told the hash of each, and is for the tests of who builds on
 // the table.
-func (t *Table[K, X]) Check(hash func(*Node[K, X]) uint64) (held int, err error) {
+func (t *Table[K, V]) Check(hash func(p Place) uint64) (held int, err error) {
 	passed := make([]int, len(t.buckets))
 	seen := make(map[K]bool)
 	for i := range t.buckets {
 		b := &t.buckets[i]
 		tags := b.tags.Load()
-		for at := range b.nodes {
-			n := b.nodes[at].Load()
+		for at := range b.pairs {
+			pair := b.pairs[at].Load()
 			tag := tags >> (8 * at) & 0xff
-			if n == nil {
+			if pair == nil {
 				if tag != 0 {
-					return 0, fmt.Errorf("bucket %d has tag %#x at %d for no node", i, tag, at)
+					return 0, fmt.Errorf("bucket %d has tag %#x at %d for no pair", i, tag, at)
 				}
 				continue
 			}
 			held++
-			if tag != t.tag(hash(n)) {
-				return 0, fmt.Errorf("bucket %d has tag %#x at %d, want %#x", i, tag, at, t.tag(hash(n)))
+			p := placeOf(uint64(i), uint(at))
+			if tag != t.tag(hash(p)) {
+				return 0, fmt.Errorf("bucket %d has tag %#x at %d, want %#x", i, tag, at, t.tag(hash(p)))
 			}
-			if seen[n.Key] {
-				return 0, fmt.Errorf("key %v is there twice", n.Key)
+			if seen[pair.Key()] {
+				return 0, fmt.Errorf("key %v is there twice", pair.Key())
 			}
-			seen[n.Key] = true
-			if got := t.Find(hash(n), n.Key); got != n {
-				return 0, fmt.Errorf("node %v is in bucket %d at %d, but not found", n.Key, i, at)
+			seen[pair.Key()] = true
+			if got, place := t.Find(hash(p), pair.Key()); got != pair || place != p || t.At(p) != pair {
+				return 0, fmt.Errorf("pair %v is in bucket %d at %d, but found at %d", pair.Key(), i, at, place)
 			}
-			if in, place := t.place(hash(n), n); in != b || place != uint(at) {
-				return 0, fmt.Errorf("node %v is in bucket %d at %d, but not found there", n.Key, i, at)
-			}
-			for j, looked := t.home(hash(n)), 0; j != uint64(i); looked++ {
+			for j, looked := t.home(hash(p)), 0; j != uint64(i); looked++ {
 				passed[j]++
-				j = t.after(j, looked, hash(n))
+				j = t.after(j, looked, hash(p))
 			}
 		}
 	}
 	for i, want := range passed {
 		// A count that has once been at its end says nothing more.
 		if got := int(t.buckets[i].tags.Load() >> passedBit); got != want && got != passedMax {
-			return 0, fmt.Errorf("bucket %d was passed by %d nodes, counts %d", i, want, got)
+			return 0, fmt.Errorf("bucket %d was passed by %d pairs, counts %d", i, want, got)
 		}
 	}
 	return held, nil
@@ -51,12 +49,12 @@ func (t *Table[K, X]) Check(hash func(*Node[K, X]) uint64) (held int, err error)
 
 // Check returns what is wrong with the queue, which nobody may change meanwhile. It is for
 // tests too.
-func (q *Queue[K, X]) Check() error {
-	var newer *Node[K, X]
+func (q *Queue) Check(l Links) error {
+	var newer Place
 	count := 0
-	for n := q.Newest; n != nil; newer, n = n, n.next {
-		if n.prev != newer {
-			return fmt.Errorf("node %v: prev does not lead back", n.Key)
+	for p := q.Newest; p != 0; newer, p = p, l.Older(p) {
+		if got := l.Newer(p); got != newer {
+			return fmt.Errorf("place %d: newer is %d, want %d", p, got, newer)
 		}
 		if count++; count > q.Len {
 			break

@@ -4,10 +4,38 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/terracecache/terrace/tier"
 )
 
-// hashOf is that of nodes whose item is their hash.
-func hashOf[K comparable](n *Node[K, uint64]) uint64 { return n.Item }
+// pair returns one whose value is the hash of its key.
+func pair(key int, hash uint64) *tier.Pair[int, uint64] {
+	return tier.NewPair(key, hash, tier.Meta{})
+}
+
+func hashOf(p *tier.Pair[int, uint64]) uint64 { return p.Entry().Value() }
+
+func find[K comparable, V any](t *Table[K, V], hash uint64, key K) *tier.Pair[K, V] {
+	p, _ := t.Find(hash, key)
+	return p
+}
+
+// takeOut takes out a pair that is there.
+func takeOut(t *Table[int, uint64], p *tier.Pair[int, uint64]) {
+	_, place := t.Find(hashOf(p), p.Key())
+	t.Remove(hashOf(p), place)
+}
+
+// grown returns a table for more with what is in another.
+func grown(t *testing.T, from *Table[int, uint64], room int) *Table[int, uint64] {
+	t.Helper()
+	to := NewTable[int, uint64](room, from.each)
+	from.Each(func(p Place) {
+		pair := from.At(p)
+		mustBeAt(t, to, to.Insert(hashOf(pair), pair), pair)
+	})
+	return to
+}
 
 // hashAt returns a hash whose home in the table is the given bucket.
 func hashAt[K comparable, V any](t *Table[K, V], home int, tag uint64) uint64 {
@@ -43,9 +71,9 @@ var hashes = []struct {
 	}},
 }
 
-func mustHold(t *testing.T, tab *Table[int, uint64], held map[int]*Node[int, uint64]) {
+func mustHold(t *testing.T, tab *Table[int, uint64], held map[int]*tier.Pair[int, uint64]) {
 	t.Helper()
-	n, err := tab.Check(hashOf)
+	n, err := tab.Check(func(p Place) uint64 { return hashOf(tab.At(p)) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,9 +81,16 @@ func mustHold(t *testing.T, tab *Table[int, uint64], held map[int]*Node[int, uin
 		t.Fatalf("holds %d nodes, want %d", n, len(held))
 	}
 	for key, want := range held {
-		if got := tab.Find(want.Item, key); got != want {
+		if got := find(tab, hashOf(want), key); got != want {
 			t.Fatalf("key %d: got node %p, want %p", key, got, want)
 		}
+	}
+}
+
+func mustBeAt(t *testing.T, tab *Table[int, uint64], place Place, want *tier.Pair[int, uint64]) {
+	t.Helper()
+	if got := tab.At(place); got != want {
+		t.Fatalf("key %d: put in place %d, where %p is", want.Key(), place, got)
 	}
 }
 
@@ -75,13 +110,13 @@ func TestTableHoldsWhatItWasGiven(t *testing.T) {
 		t.Run(h.name, func(t *testing.T) {
 			for _, room := range []int{1, 2, 5, 6, 7, 42, 100, 400} {
 				tab := NewTable[int, uint64](room, 3)
-				held := make(map[int]*Node[int, uint64])
+				held := make(map[int]*tier.Pair[int, uint64])
 				rnd := rand.New(rand.NewPCG(3, uint64(room)))
 				each := 1 + room/4
 				for step := range 2000 {
 					key := rnd.IntN(2 * room)
 					hash := h.hash(tab, key)
-					n := tab.Find(hash, key)
+					n := find(tab, hash, key)
 					if n != held[key] {
 						t.Fatalf("room %d, step %d, key %d: got node %p, want %p", room, step, key, n, held[key])
 					}
@@ -89,13 +124,16 @@ func TestTableHoldsWhatItWasGiven(t *testing.T) {
 					adds := step/(4*room)%2 == 0
 					switch {
 					case n == nil && len(held) < room && (adds || rnd.IntN(4) == 0):
-						held[key] = &Node[int, uint64]{Key: key, Item: hash}
-						tab.Insert(held[key].Item, held[key])
+						held[key] = pair(key, hash)
+						mustBeAt(t, tab, tab.Insert(hash, held[key]), held[key])
 					case n != nil && rnd.IntN(3) == 0: // as an update does
-						held[key] = &Node[int, uint64]{Key: key, Item: hash}
-						tab.Replace(hash, n, held[key])
+						held[key] = pair(key, hash)
+						_, place := tab.Find(hash, key)
+						if tab.Replace(place, held[key], held[key]) || !tab.Replace(place, n, held[key]) {
+							t.Fatalf("room %d, step %d, key %d: not replaced by who knows what is there, or by another", room, step, key)
+						}
 					case n != nil && !adds:
-						tab.Remove(n.Item, n)
+						takeOut(tab, n)
 						delete(held, key)
 					}
 					if step%each == 0 {
@@ -103,11 +141,11 @@ func TestTableHoldsWhatItWasGiven(t *testing.T) {
 					}
 				}
 				for key, n := range held {
-					got := tab.Find(n.Item, key)
+					got := find(tab, hashOf(n), key)
 					if got == nil {
 						t.Fatalf("room %d: key %d is lost", room, key)
 					}
-					tab.Remove(got.Item, got)
+					takeOut(tab, got)
 					delete(held, key)
 				}
 				mustBeEmpty(t, tab)
@@ -120,14 +158,14 @@ func TestTableGrows(t *testing.T) {
 	for _, h := range hashes {
 		t.Run(h.name, func(t *testing.T) {
 			tab := NewTable[int, uint64](1, 3)
-			held := make(map[int]*Node[int, uint64])
+			held := make(map[int]*tier.Pair[int, uint64])
 			for key := range 300 {
 				if len(held) == tab.room {
-					tab = tab.Anew(2*tab.room+key%3, hashOf)
+					tab = grown(t, tab, 2*tab.room+key%3)
 					mustHold(t, tab, held)
 				}
-				held[key] = &Node[int, uint64]{Key: key, Item: h.hash(tab, key)}
-				tab.Insert(held[key].Item, held[key])
+				held[key] = pair(key, h.hash(tab, key))
+				tab.Insert(hashOf(held[key]), held[key])
 			}
 			mustHold(t, tab, held)
 		})
@@ -139,7 +177,7 @@ func TestTableGrows(t *testing.T) {
 func TestPassedOverByMoreThanCanBeCounted(t *testing.T) {
 	const room = 700
 	tab := NewTable[int, uint64](room, 3)
-	held := make(map[int]*Node[int, uint64])
+	held := make(map[int]*tier.Pair[int, uint64])
 	at3 := func(key int) uint64 {
 		hash := hashAt(tab, 3, uint64(key))
 		for tab.after(3, 0, hash) == 3 { // it would be passed twice
@@ -149,8 +187,8 @@ func TestPassedOverByMoreThanCanBeCounted(t *testing.T) {
 	}
 	add := func(from, to int) {
 		for key := from; key < to; key++ {
-			held[key] = &Node[int, uint64]{Key: key, Item: at3(key)}
-			tab.Insert(held[key].Item, held[key])
+			held[key] = pair(key, at3(key))
+			tab.Insert(hashOf(held[key]), held[key])
 		}
 	}
 	remove := func(keep int) {
@@ -159,11 +197,11 @@ func TestPassedOverByMoreThanCanBeCounted(t *testing.T) {
 			if key%keep == 0 {
 				continue
 			}
-			got := tab.Find(n.Item, key)
+			got := find(tab, hashOf(n), key)
 			if got != n {
 				t.Fatalf("key %d: got node %p, want %p", key, got, n)
 			}
-			tab.Remove(n.Item, n)
+			takeOut(tab, n)
 			delete(held, key)
 		}
 	}
@@ -184,8 +222,7 @@ func TestPassedOverByMoreThanCanBeCounted(t *testing.T) {
 	mustHold(t, tab, held)
 	remove(1 << 30)
 	delete(held, 0)
-	n := tab.Find(at3(0), 0)
-	tab.Remove(n.Item, n)
+	takeOut(tab, find(tab, at3(0), 0))
 	mustBeEmpty(t, tab)
 
 	add(0, room)
@@ -201,10 +238,10 @@ func TestPassedOverByMoreThanCanBeCounted(t *testing.T) {
 	}
 	add(1000, 1100)
 	mustHold(t, tab, held)
-	grown := tab.Anew(2*room, hashOf)
-	mustHold(t, grown, held)
-	for i := range grown.buckets {
-		if got := grown.buckets[i].tags.Load() >> passedBit; got == passedMax {
+	large := grown(t, tab, 2*room)
+	mustHold(t, large, held)
+	for i := range large.buckets {
+		if got := large.buckets[i].tags.Load() >> passedBit; got == passedMax {
 			t.Errorf("bucket %d took the count over into the grown table", i)
 		}
 	}
@@ -214,8 +251,8 @@ func TestPassedOverByMoreThanCanBeCounted(t *testing.T) {
 	}
 	mustHold(t, tab, held)
 	for home := range tab.buckets {
-		if n := tab.Find(hashAt(tab, home, 1), -1); n != nil {
-			t.Fatalf("found key %d for one that is not there", n.Key)
+		if n := find(tab, hashAt(tab, home, 1), -1); n != nil {
+			t.Fatalf("found key %d for one that is not there", n.Key())
 		}
 	}
 }
@@ -234,7 +271,7 @@ func TestMatches(t *testing.T) {
 			}
 		}
 		got := new(Table[int, int]).matches(tags, tag)
-		if got&^nodeTops != 0 {
+		if got&^pairTops != 0 {
 			t.Fatalf("matches(%#x, %#x) = %#x has bits beside the nodes' tops", tags, tag, got)
 		}
 		for at := range perBucket {
@@ -274,6 +311,57 @@ func TestTableHasRoom(t *testing.T) {
 			if got := perBucket * len(NewTable[int, uint64](room, each).buckets); got <= room || got > want+perBucket {
 				t.Errorf("a table for %d nodes has %d places, want about %d, and one to spare", room, got, want)
 			}
+		}
+	}
+}
+
+// Numbers of places leave none out, as arrays by number are no longer than that.
+func TestPlacesAreNumbered(t *testing.T) {
+	tab := NewTable[int, int](100, 2)
+	next := uint(0)
+	for i := range tab.buckets {
+		for at := range tab.buckets[i].pairs {
+			p := placeOf(uint64(i), uint(at))
+			if p.Number() != next || p.bucket() != uint(i) || p.at() != uint(at) || tab.slot(p) != &tab.buckets[i].pairs[at] {
+				t.Fatalf("place %d in bucket %d: number %d, want %d; in bucket %d at %d", at, i, p.Number(), next, p.bucket(), p.at())
+			}
+			next++
+		}
+	}
+	if last := tab.Last(); last.Number() != next-1 {
+		t.Errorf("the last place is %d, number %d, want %d", last, last.Number(), next-1)
+	}
+	if next != uint(tab.Places()) {
+		t.Errorf("%d places, want %d", tab.Places(), next)
+	}
+}
+
+// A place is a number of 32 bits, and the largest table must have one for each pair.
+func TestMostRoom(t *testing.T) {
+	for each := 1; each < 9; each++ {
+		buckets := uint64(MostRoom+MostRoom/each+perBucket) / perBucket
+		if last := buckets * (perBucket + 1); last >= 1<<32 {
+			t.Errorf("a place more for each %d pairs: the last of a table's places would be %d", each, last)
+		}
+	}
+}
+
+// What is sealed is read as before, and nobody who has seen what was there replaces it.
+func TestSeal(t *testing.T) {
+	tab := NewTable[int, uint64](100, 2)
+	for key := range 100 {
+		hash := rand.NewPCG(uint64(key), 1).Uint64()
+		p := tab.Insert(hash, pair(key, hash))
+		was := tab.At(p)
+		if got := tab.Seal(p); got != was {
+			t.Errorf("key %d: sealed %p, was %p", key, got, was)
+		}
+		left, place := tab.Find(hash, key)
+		if place != p || left == was || left.Key() != key || left.Entry().Value() != hash {
+			t.Errorf("key %d: %v is left at %d of %v at %d, want a copy there", key, left, place, was, p)
+		}
+		if tab.Replace(p, was, pair(key, 0)) || tab.At(p) != left {
+			t.Errorf("key %d: replaced in a place that is sealed", key)
 		}
 	}
 }

@@ -10,10 +10,10 @@ import (
 const extraSize = 48
 
 // OfEntry returns a function that estimates the bytes that a store takes for an entry
-// under a key: those of the entry with all that it leads to, those that the key leads to,
-// and the store's own for each entry, the key itself among them.
+// under a key: those of the pair that they are in, with all that it leads to, and the
+// store's own for each entry.
 func OfEntry[K comparable, V any](own int64) func(K, *tier.Entry[V]) int64 {
-	own += Object(unsafe.Sizeof(tier.Entry[V]{}), true)
+	own += Object(unsafe.Sizeof(tier.Pair[K, V]{}), true)
 	key, value := Beyond[K](), Beyond[V]()
 	return func(k K, e *tier.Entry[V]) int64 {
 		n := own + key(k) + value(e.Value())

@@ -9,10 +9,6 @@ import (
 )
 
 func TestEntryAgainstTheHeap(t *testing.T) {
-	type pair struct {
-		key   string
-		entry *tier.Entry[[]byte]
-	}
 	for name, m := range map[string]tier.Meta{
 		"plain":     {},
 		"absent":    {Absent: true},
@@ -20,7 +16,7 @@ func TestEntryAgainstTheHeap(t *testing.T) {
 		"tags":      {Tags: []string{"a", "b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			of := func(i int) pair {
+			of := func(i int) *tier.Pair[string, []byte] {
 				m := m
 				if m.Validator != "" {
 					m.Validator = text(24)
@@ -28,11 +24,11 @@ func TestEntryAgainstTheHeap(t *testing.T) {
 				for i := range m.Tags {
 					m.Tags[i] = text(20)
 				}
-				return pair{text(20), tier.NewEntry(make([]byte, 100), m)}
+				return tier.NewPair(text(20), make([]byte, 100), m)
 			}
 			const own = 1000
 			p := of(0)
-			got := float64(size.OfEntry[string, []byte](own)(p.key, p.entry) - own)
+			got := float64(size.OfEntry[string, []byte](own)(p.Key(), p.Entry()) - own)
 			if want := heap(10_000, of); got < 0.97*want || got > 1.03*want {
 				t.Errorf("estimate %.0f B, heap %.0f B", got, want)
 			}
