@@ -134,7 +134,7 @@ func (v *invalidator[K, V]) dropLocal(key K, op busOp) {
 		if op == busExpire && !v.shares {
 			err = c.expireAt(v.ctx, l, key, now)
 		} else {
-			err = c.apply(v.ctx, l, key, repeat[K, V]{at: now}, now)
+			err = c.apply(v.ctx, l, key, nil, now)
 		}
 		if err != nil {
 			c.levelFailed(l, "invalidate", err)

@@ -115,7 +115,7 @@ func (c *Cache[K, V]) loadFailed(f *flight[K, V], err error) answer[V] {
 // loadSucceeded stores the loader's answer and lands the flight with it.
 func (c *Cache[K, V]) loadSucceeded(f *flight[K, V], loaded Loaded[V], absent bool, began tier.Instant) {
 	now := tier.Now()
-	pair, keep := c.newPair(f.key, loaded, absent, f.finding.reserve, began, now.Sub(began))
+	pair, keep := c.newPair(f.key, &loaded, absent, f.finding.reserve, began, now.Sub(began))
 	e := pair.Entry()
 	loadedAnswer := &f.loading.loaded
 	*loadedAnswer = answer[V]{entry: e, source: fromLoad}
@@ -142,8 +142,8 @@ func (c *Cache[K, V]) storingTime() time.Duration {
 
 // newPair makes the entry of a loader's answer, with the key, and reports whether it is to
 // be kept.
-func (c *Cache[K, V]) newPair(key K, loaded Loaded[V], absent bool, previous *tier.Entry[V], began tier.Instant, took time.Duration) (pair *tier.Pair[K, V], keep bool) {
-	lifetime := c.settings.Load().lifetime
+func (c *Cache[K, V]) newPair(key K, loaded *Loaded[V], absent bool, previous *tier.Entry[V], began tier.Instant, took time.Duration) (pair *tier.Pair[K, V], keep bool) {
+	lifetime := &c.settings.Load().lifetime
 	m := tier.Meta{LoadedAt: began, LoadTime: took, Absent: absent, Tags: loaded.Tags, Validator: loaded.Validator}
 	value := loaded.Value
 	life := lifetime.Value(loaded.TTL, draw())

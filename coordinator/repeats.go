@@ -305,7 +305,7 @@ func (c *Cache[K, V]) repeatLater(ctx context.Context, i int, key K, w repeat[K,
 	l := c.levels[i]
 	if w.pair != nil && (errors.Is(cause, tier.ErrTooLarge) || errors.Is(cause, tier.ErrUnencodable)) {
 		w = repeat[K, V]{at: w.at, loaded: w.loaded}
-		if l.swap == nil || c.apply(ctx, l, key, w, tier.Now()) == nil {
+		if l.swap == nil || c.apply(ctx, l, key, nil, tier.Now()) == nil {
 			c.settled(l, key)
 			return
 		}
@@ -484,9 +484,9 @@ func (c *Cache[K, V]) tryRepeat(l *level[K, V], key K) (err error) {
 // has written there meanwhile stays.
 func (c *Cache[K, V]) repeatAt(ctx context.Context, l *level[K, V], key K, r repeat[K, V]) error {
 	if l.swap == nil {
-		err := c.apply(ctx, l, key, r, tier.Now())
+		err := c.apply(ctx, l, key, r.pair, tier.Now())
 		if err != nil && r.pair != nil {
-			err = c.apply(ctx, l, key, repeat[K, V]{}, tier.Now())
+			err = c.apply(ctx, l, key, nil, tier.Now())
 		}
 		return err
 	}

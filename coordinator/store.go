@@ -148,7 +148,7 @@ func (c *Cache[K, V]) withdraw(ctx context.Context, key K, from int) {
 	for i := from; i < len(c.levels); i++ {
 		l := c.levels[i]
 		w := repeat[K, V]{at: tier.Now()}
-		if err := c.apply(ctx, l, key, w, w.at); err != nil {
+		if err := c.apply(ctx, l, key, nil, w.at); err != nil {
 			c.levelFailed(l, "delete", err)
 			c.repeatLater(ctx, i, key, w, err)
 		} else {

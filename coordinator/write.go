@@ -32,8 +32,8 @@ func (c *Cache[K, V]) SetWith(ctx context.Context, key K, l Loaded[V]) error {
 		return err
 	}
 	defer c.endWrite(w)
-	pair, _ := c.newPair(key, l, false, nil, tier.Now(), 0)
-	return c.writeAll(w.ctx, key, "set", repeat[K, V]{pair: pair, at: pair.Entry().LoadedAt()})
+	pair, _ := c.newPair(key, &l, false, nil, tier.Now(), 0)
+	return c.writeAll(w.ctx, key, "set", &repeat[K, V]{pair: pair, at: pair.Entry().LoadedAt()})
 }
 
 // Delete removes the key from all tiers, from the bottom up, so that no reader
@@ -48,7 +48,7 @@ func (c *Cache[K, V]) Delete(ctx context.Context, key K) error {
 		return err
 	}
 	defer c.endWrite(w)
-	return c.writeAll(w.ctx, key, "delete", repeat[K, V]{at: tier.Now()})
+	return c.writeAll(w.ctx, key, "delete", &repeat[K, V]{at: tier.Now()})
 }
 
 // Expire makes what the tiers hold under the key stale at once: the next Get loads,
@@ -63,7 +63,7 @@ func (c *Cache[K, V]) Expire(ctx context.Context, key K) error {
 	now := tier.Now()
 	if c.table.clearing.Load() > 0 {
 		// What is read now and written back could outlive the Clear.
-		return c.writeAll(w.ctx, key, "expire", repeat[K, V]{at: now})
+		return c.writeAll(w.ctx, key, "expire", &repeat[K, V]{at: now})
 	}
 	defer c.bus.wrote(key, busExpire)
 	return c.eachUp("expire", func(i int, l *level[K, V]) error {
@@ -93,13 +93,13 @@ func (c *Cache[K, V]) expireAt(ctx context.Context, l *level[K, V], key K, now t
 	e, err := l.store.Get(ctx, key)
 	switch {
 	case errors.Is(err, tier.ErrUnreadable):
-		return c.apply(ctx, l, key, repeat[K, V]{}, now)
+		return c.apply(ctx, l, key, nil, now)
 	case err != nil || e == nil || e.FreshUntil() <= now:
 		return err
 	}
 	e = c.expired(e, now)
 	if l.remaining(e, now) <= 0 {
-		return c.apply(ctx, l, key, repeat[K, V]{}, now)
+		return c.apply(ctx, l, key, nil, now)
 	}
 	return l.store.Set(ctx, key, e, l.remaining(e, now))
 }
@@ -196,12 +196,12 @@ func (c *Cache[K, V]) endWrite(w writing[K, V]) {
 }
 
 // writeAll carries a write to all levels, from the bottom up.
-func (c *Cache[K, V]) writeAll(ctx context.Context, key K, op string, w repeat[K, V]) error {
+func (c *Cache[K, V]) writeAll(ctx context.Context, key K, op string, w *repeat[K, V]) error {
 	var failed *WriteError
 	for i := len(c.levels) - 1; i >= 0; i-- {
 		l := c.levels[i]
-		if err := c.apply(ctx, l, key, w, w.at); err != nil {
-			c.repeatLater(ctx, i, key, w, err)
+		if err := c.apply(ctx, l, key, w.pair, w.at); err != nil {
+			c.repeatLater(ctx, i, key, *w, err)
 			failed = c.writeFailed(failed, l, op, err)
 		} else {
 			c.settled(l, key)
@@ -211,26 +211,26 @@ func (c *Cache[K, V]) writeAll(ctx context.Context, key K, op string, w repeat[K
 	return failed.orNil()
 }
 
-// apply carries a write to one level: an entry where there is one that still lives,
+// apply carries a write to one level: a pair where there is one that still lives,
 // else a deletion. The time may be a little old: a level that is told how long to
 // keep the entry is told exactly.
-func (c *Cache[K, V]) apply(ctx context.Context, l *level[K, V], key K, w repeat[K, V], now tier.Instant) error {
+func (c *Cache[K, V]) apply(ctx context.Context, l *level[K, V], key K, pair *tier.Pair[K, V], now tier.Instant) error {
 	if l.local && l.swap == nil {
-		if w.pair != nil && w.pair.Entry().UsableUntil() > now {
-			return l.setLocal(ctx, w.pair)
+		if pair != nil && pair.Entry().UsableUntil() > now {
+			return l.setLocal(ctx, pair)
 		}
 		return l.store.Delete(ctx, key)
 	}
 	return l.bounded(ctx, func(ctx context.Context) error {
 		ttl := time.Duration(0)
-		if w.pair != nil {
-			ttl = l.remaining(w.pair.Entry(), tier.Now())
+		if pair != nil {
+			ttl = l.remaining(pair.Entry(), tier.Now())
 		}
 		switch {
 		case ttl > 0 && l.swap != nil:
-			return c.setAt(ctx, l, key, w.pair.Entry())
+			return c.setAt(ctx, l, key, pair.Entry())
 		case ttl > 0:
-			return l.store.Set(ctx, key, w.pair.Entry(), ttl)
+			return l.store.Set(ctx, key, pair.Entry(), ttl)
 		default:
 			return c.bury(ctx, l, key)
 		}

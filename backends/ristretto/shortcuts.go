@@ -38,7 +38,19 @@ func (c *shortcuts[K, V]) line(hash uint64) *line[K, V] {
 	return &(*lines)[hash/shards&uint64(len(*lines)-1)] // the shard is chosen by what is left
 }
 
+const (
+	everyByte = 0x0101010101010101
+	itemTops  = 0x0080808080808080 // the top bit of each item's tag
+)
+
 func tagOf(hash uint64) uint64 { return hash >> 56 }
+
+// matches returns the top bit of each byte that has the tag. A byte above a match can be taken
+// for one as well; the keys tell. Source: Mycroft, "Determine if a word has a zero byte", 1987.
+func matches(tags, tag uint64) uint64 {
+	x := tags ^ tag*everyByte
+	return (x - everyByte) & ^x & itemTops
+}
 
 // find returns the key's item, if Ristretto holds it and it has a place.
 func (c *shortcuts[K, V]) find(hash uint64, key K) *item[K, V] {
@@ -46,12 +58,9 @@ func (c *shortcuts[K, V]) find(hash uint64, key K) *item[K, V] {
 	if l == nil {
 		return nil
 	}
-	tags := l.tags.Load()
-	for i := range l.items {
-		if tags>>(8*i)&0xff != tagOf(hash) {
-			continue
-		}
-		if it := l.items[i].Load(); it != nil && it.key() == key && it.state.Load() == counted {
+	for m := matches(l.tags.Load(), tagOf(hash)); m != 0; m &= m - 1 {
+		it := l.items[uint(bits.TrailingZeros64(m))/8].Load()
+		if it != nil && it.key() == key && it.state.Load() == counted {
 			return it
 		}
 	}
