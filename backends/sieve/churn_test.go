@@ -114,7 +114,7 @@ func TestNoFalseMiss(t *testing.T) {
 	}
 }
 
-// A reader that has seen a tag may find that its node has gone, or that another key's
+// A reader that has seen a tag may find that its pair has gone, or that another key's
 // is there instead.
 func TestNodeGoesUnderAReader(t *testing.T) {
 	const hash = 1 << 30 // of both keys: one place for both
@@ -154,7 +154,7 @@ func TestNodeGoesUnderAReader(t *testing.T) {
 	reading.Wait()
 }
 
-// TestSetsOfNewKeysAtOnce: who has found nothing of a key puts in no second node when
+// TestSetsOfNewKeysAtOnce: who has found nothing of a key puts in no second pair when
 // another has put one in since, nor when the table has become another.
 func TestSetsOfNewKeysAtOnce(t *testing.T) {
 	const rounds, writers, keys = 1000, 4, 100

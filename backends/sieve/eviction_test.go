@@ -143,7 +143,7 @@ func follow(t *testing.T, s *Store[int, int], m model) {
 			}
 			do("set", rnd.IntN(1<<30))
 			do("set", rnd.IntN(1<<30))
-		case 2: // the hand's node, and what is next to it, go or are replaced
+		case 2: // the hand's pair, and what is next to it, go or are replaced
 			for range 5 {
 				if hand := m.state().hand; hand != noHand {
 					do([]string{"delete", "set"}[rnd.IntN(2)], hand)

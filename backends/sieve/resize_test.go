@@ -60,7 +60,7 @@ func TestResizeKeepsOrder(t *testing.T) {
 					}
 					for i := range s.shards {
 						if got, want := s.shards[i].len(), min(held[i], room[i]); got != want {
-							t.Fatalf("round %d, from %d to %d: shard %d has %d nodes left of %d, want %d",
+							t.Fatalf("round %d, from %d to %d: shard %d has %d pairs left of %d, want %d",
 								round, capacity, next, i, got, held[i], want)
 						}
 					}

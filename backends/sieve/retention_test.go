@@ -9,8 +9,8 @@ import (
 	"github.com/terracecache/terrace/tier"
 )
 
-// An entry that somebody keeps is part of its node. It must not keep others, however
-// they and it left the store.
+// An entry that somebody keeps is part of a larger object. That must not keep others,
+// however they and it left the store.
 func TestEntryThatIsKeptKeepsNoOther(t *testing.T) {
 	type value struct{ _ [64]byte }
 	const n = 100

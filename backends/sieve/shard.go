@@ -8,11 +8,11 @@ import (
 	"github.com/terracecache/terrace/tier"
 )
 
-// shard is a part of the entries. Readers use its table alone; its lock is the
+// shard is a part of the entries. Readers use its rack alone; its lock is the
 // writers'. Methods that return open report false when it is closed.
 //
-// New nodes enter a window. Those that the window has no room for go on to the main
-// queue, which evicts by SIEVE: a hand moves from the oldest node to the newest and
+// New pairs enter a window. Those that the window has no room for go on to the main
+// queue, which evicts by SIEVE: a hand moves from the oldest place to the newest and
 // evicts the first that had no hit since it came by last; nothing is ever moved for a
 // hit. When both are full, the one that leaves the window and the one that the hand
 // has come to contend for the place, and the sketch decides. The sketch is told of a

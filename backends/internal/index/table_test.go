@@ -78,11 +78,11 @@ func mustHold(t *testing.T, tab *Table[int, uint64], held map[int]*tier.Pair[int
 		t.Fatal(err)
 	}
 	if n != len(held) {
-		t.Fatalf("holds %d nodes, want %d", n, len(held))
+		t.Fatalf("holds %d pairs, want %d", n, len(held))
 	}
 	for key, want := range held {
 		if got := find(tab, hashOf(want), key); got != want {
-			t.Fatalf("key %d: got node %p, want %p", key, got, want)
+			t.Fatalf("key %d: got pair %p, want %p", key, got, want)
 		}
 	}
 }
@@ -118,7 +118,7 @@ func TestTableHoldsWhatItWasGiven(t *testing.T) {
 					hash := h.hash(tab, key)
 					n := find(tab, hash, key)
 					if n != held[key] {
-						t.Fatalf("room %d, step %d, key %d: got node %p, want %p", room, step, key, n, held[key])
+						t.Fatalf("room %d, step %d, key %d: got pair %p, want %p", room, step, key, n, held[key])
 					}
 					// Fills up first, then empties, and again.
 					adds := step/(4*room)%2 == 0
@@ -199,7 +199,7 @@ func TestPassedOverByMoreThanCanBeCounted(t *testing.T) {
 			}
 			got := find(tab, hashOf(n), key)
 			if got != n {
-				t.Fatalf("key %d: got node %p, want %p", key, got, n)
+				t.Fatalf("key %d: got pair %p, want %p", key, got, n)
 			}
 			takeOut(tab, n)
 			delete(held, key)
@@ -309,7 +309,7 @@ func TestTableHasRoom(t *testing.T) {
 		for each := 1; each < 9; each++ {
 			want := room + room/each
 			if got := perBucket * len(NewTable[int, uint64](room, each).buckets); got <= room || got > want+perBucket {
-				t.Errorf("a table for %d nodes has %d places, want about %d, and one to spare", room, got, want)
+				t.Errorf("a table for %d pairs has %d places, want about %d, and one to spare", room, got, want)
 			}
 		}
 	}
