@@ -182,3 +182,34 @@ func TestSetsOfNewKeysAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// A writer that is late with a rack whose pairs have moved changes nothing there: a reader
+// would find the new pair in it, and then the old one in the next.
+func TestRenewInARackThatHasMoved(t *testing.T) {
+	const key, hash, other = 1, 1 << 40, 2
+	var s shard[int, int]
+	s.open(100, Filtered)
+	s.set(hash, tier.PairOf(key, endless(1)))
+	before := s.rack.Load()
+	if found, renewed := before.renew(hash, tier.PairOf(key, endless(2))); !found || !renewed {
+		t.Fatalf("renewed in a rack at rest: found %v, renewed %v", found, renewed)
+	}
+	s.moveTo(before, 100)
+	if found, renewed := before.renew(hash, tier.PairOf(key, endless(3))); !found || renewed {
+		t.Errorf("renewed in a rack that has moved: found %v, renewed %v", found, renewed)
+	}
+	if found, renewed := before.renew(hash, tier.PairOf(other, endless(3))); found || renewed {
+		t.Errorf("a key that is not held: found %v, renewed %v", found, renewed)
+	}
+	for name, r := range map[string]*rack[int, int]{"old": before, "new": s.rack.Load()} {
+		if pair, _ := r.Find(hash, key); pair.Entry() == nil || pair.Entry().Value() != 2 {
+			t.Errorf("the %s rack holds %v, want 2", name, pair.Entry())
+		}
+	}
+	if !s.set(hash, tier.PairOf(key, endless(4))) {
+		t.Fatal("the shard is closed")
+	}
+	if pair, _ := s.rack.Load().Find(hash, key); pair.Entry().Value() != 4 {
+		t.Errorf("after a Set: %v, want 4", pair.Entry().Value())
+	}
+}

@@ -71,6 +71,22 @@ func (t *rack[K, V]) setInWindow(p index.Place, in bool) {
 
 func (t *rack[K, V]) hash(p index.Place) uint64 { return t.hashes[p.Number()] }
 
+// renew puts the pair in the place of another of its key, and reports whether there was one
+// and whether it did. It needs no lock.
+func (t *rack[K, V]) renew(hash uint64, pair *tier.Pair[K, V]) (found, renewed bool) {
+	old, p := t.Find(hash, pair.Key())
+	// What was found is either from before its place was sealed, and then it is replaced
+	// only if it is still so, or moving shows now: no reader finds the new one in this rack
+	// and then an older one in the next.
+	if old == nil || t.moving.Load() || !t.Replace(p, old, pair) {
+		return old != nil, false
+	}
+	if !t.isVisited(p) {
+		t.visit(p)
+	}
+	return true, true
+}
+
 // insert adds a pair without a hit. It is in no queue yet.
 func (t *rack[K, V]) insert(hash uint64, pair *tier.Pair[K, V]) index.Place {
 	p := t.Insert(hash, pair)

@@ -70,17 +70,8 @@ func (s *shard[K, V]) set(hash uint64, pair *tier.Pair[K, V]) (open bool) {
 	if t == nil {
 		return false
 	}
-	old, p := t.Find(hash, pair.Key())
-	// What was found is either from before its place was sealed, and then it is replaced
-	// only if it is still so, or moving shows now: no reader finds the new one in this rack
-	// and then an older one in the next.
-	if old != nil && !t.moving.Load() && t.Replace(p, old, pair) {
-		if !t.isVisited(p) {
-			t.visit(p)
-		}
-		return true
-	}
-	return s.put(hash, pair, old != nil, inserts)
+	found, renewed := t.renew(hash, pair)
+	return renewed || s.put(hash, pair, found, inserts)
 }
 
 // put keeps the pair, in the place of another of its key or in one of its own. It is told
