@@ -2,6 +2,7 @@ package tier
 
 import (
 	"context"
+	"reflect"
 	"time"
 )
 
@@ -52,7 +53,7 @@ func (p *Pair[K, V]) Capped(until Instant) *Pair[K, V] {
 type PairStore[K comparable, V any] interface {
 	Store[K, V]
 
-	// GetPair is Get for the pair.
+	// GetPair is Get for the pair, whose key is the one asked for.
 	GetPair(ctx context.Context, key K) (*Pair[K, V], error)
 
 	// SetPair is Set of the pair's entry under its key. The pair must not be nil.
@@ -64,10 +65,10 @@ type PairStore[K comparable, V any] interface {
 }
 
 // AsPairStore returns the store's methods for pairs if it has them and is not just a wrapper
-// that has embedded one that has.
+// that has embedded one that has. A store whose type cannot be compared is not told from that.
 func AsPairStore[K comparable, V any](s Store[K, V]) (PairStore[K, V], bool) {
 	p, ok := s.(PairStore[K, V])
-	if !ok || p.Itself() != s {
+	if !ok || !reflect.TypeOf(s).Comparable() || p.Itself() != s {
 		return nil, false
 	}
 	return p, true

@@ -65,3 +65,17 @@ func TestAsPairStoreSeesThroughWrappers(t *testing.T) {
 		}
 	}
 }
+
+// uncomparable is a store that keeps pairs, as a value that cannot be compared.
+type uncomparable struct {
+	*lru.Store[string, int]
+	_ []int
+}
+
+func (u uncomparable) Itself() tier.Store[string, int] { return u }
+
+func TestAsPairStoreOfAValueThatCannotBeCompared(t *testing.T) {
+	if _, ok := tier.AsPairStore[string, int](uncomparable{Store: lru.New[string, int](10)}); ok {
+		t.Error("a store that cannot be told from what embeds it is taken for one that keeps pairs")
+	}
+}

@@ -50,11 +50,11 @@ func (sh *shard[K, V]) find(key K) *item[K, V] {
 	return sh.settling[key]
 }
 
-// bury turns all records into deletions. It is called with mu held.
-func (sh *shard[K, V]) bury() {
+// bury turns all records into that of a deletion. It is called with mu held.
+func (sh *shard[K, V]) bury(deleted *item[K, V]) {
 	for _, records := range []map[K]*item[K, V]{sh.pending, sh.settling} {
 		for key := range records {
-			records[key] = deletion[K, V](key)
+			records[key] = deleted
 		}
 	}
 }
@@ -79,7 +79,7 @@ func (s *Store[K, V]) write(key K, pair *tier.Pair[K, V], cost int64) error {
 		s.engage()
 	}
 	if pair == nil {
-		s.offer(sh, hash, key, deletion[K, V](key))
+		s.offer(sh, hash, key, s.deleted)
 	} else {
 		s.offer(sh, hash, key, newItem(pair, cost))
 	}

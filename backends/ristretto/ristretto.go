@@ -88,6 +88,7 @@ type Store[K comparable, V any] struct {
 	cost    func(K, *tier.Entry[V]) int64
 	reserve int64 // of MaxCost, for what is no entry's
 	invalid error
+	deleted *item[K, V]  // the record of each deletion
 	cache   *cache[K, V] // nil when Close is done with it
 	closed  atomic.Bool  // set under all shards' locks
 	_       [128]byte    // what each Get reads stays clear of what others write
@@ -115,14 +116,14 @@ type cache[K comparable, V any] = ristretto.Cache[uint64, *item[K, V]]
 // item is what Ristretto holds under a key's hash. It is the key in its pair that tells whose
 // entry it is: Ristretto itself does not keep keys.
 type item[K comparable, V any] struct {
-	pair  atomic.Pointer[tier.Pair[K, V]] // always of the same key
+	pair  atomic.Pointer[tier.Pair[K, V]] // always of the same key; nil where deleted
 	cost  int64
 	state atomic.Int32  // of how Usage counts it
 	slot  atomic.Uint32 // under which it is noted
 
 	mortal  bool // its entries have an end; told here, as a Set need not look at the old one then
 	again   bool // it was held before, and is no write
-	deleted bool // it stands for a deletion, and is never given to Ristretto
+	deleted bool // it stands for all deletions, and is never given to Ristretto
 }
 
 func newItem[K comparable, V any](pair *tier.Pair[K, V], cost int64) *item[K, V] {
@@ -131,26 +132,11 @@ func newItem[K comparable, V any](pair *tier.Pair[K, V], cost int64) *item[K, V]
 	return it
 }
 
-// deletion returns an item that stands for that.
-func deletion[K comparable, V any](key K) *item[K, V] {
-	it := newItem(tier.PairOf(key, new(tier.Entry[V])), 0)
-	it.deleted = true
-	return it
-}
-
 func isMortal[K comparable, V any](pair *tier.Pair[K, V]) bool {
 	return pair.Entry().UsableUntil() != tier.Never
 }
 
 func (it *item[K, V]) key() K { return it.pair.Load().Key() }
-
-// held returns what the item holds, which is nothing where it is a deletion.
-func (it *item[K, V]) held() *tier.Pair[K, V] {
-	if it.deleted {
-		return nil
-	}
-	return it.pair.Load()
-}
 
 func (it *item[K, V]) end() tier.Instant { return it.pair.Load().Entry().UsableUntil() }
 
@@ -175,6 +161,7 @@ func New[K comparable, V any](o Options[K, V]) *Store[K, V] {
 		cost:    o.Cost,
 		room:    sync.NewCond(new(sync.Mutex)),
 		invalid: o.Validate(),
+		deleted: &item[K, V]{deleted: true},
 	}
 	s.maxCost.Store(o.MaxCost)
 	if s.cost == nil {
@@ -234,7 +221,7 @@ func (s *Store[K, V]) GetPair(_ context.Context, key K) (*tier.Pair[K, V], error
 	// the two looks, after Ristretto showed an older value.
 	if sh := s.shard(hash); sh.records.Load() > 0 {
 		if it := sh.find(key); it != nil {
-			return it.held(), nil
+			return it.pair.Load(), nil
 		}
 	}
 	gate := s.gates.enter()
@@ -362,7 +349,7 @@ func (s *Store[K, V]) Clear(context.Context) error {
 		return s.closedError()
 	}
 	for i := range s.shards {
-		s.shards[i].bury()
+		s.shards[i].bury(s.deleted)
 		s.shards[i].shortcuts.drop()
 	}
 	s.clearing.Store(true)

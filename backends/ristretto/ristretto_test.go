@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -502,6 +503,22 @@ func getAllocates[K comparable](t *testing.T, key K) {
 	// Ristretto allocates a new buffer for each 64 reads.
 	if n := testing.AllocsPerRun(1000, get); n != 0 {
 		t.Errorf("Get of a %T allocates %v times", key, n)
+	}
+}
+
+// However large values are, a Delete needs no room for one.
+func TestDeleteTakesNoRoomForAValue(t *testing.T) {
+	type large [1 << 16]byte
+	s := open(t, each[int, large](100))
+	const n = 1000
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for key := range n {
+		mustDelete(t, s, key)
+	}
+	runtime.ReadMemStats(&after)
+	if got := (after.TotalAlloc - before.TotalAlloc) / n; got > 1<<12 {
+		t.Errorf("a Delete allocates %d bytes", got)
 	}
 }
 

@@ -15,6 +15,8 @@ type pairMap struct {
 	pairs   *Map[string, *tier.Pair[string, string]]
 	getPair func(ctx context.Context, key string) (*tier.Pair[string, string], error)
 	setPair func(ctx context.Context, pair *tier.Pair[string, string], ttl time.Duration) error
+
+	uncleared bool // Clear does nothing
 }
 
 func newPairMap() *pairMap {
@@ -49,10 +51,15 @@ func (m *pairMap) Set(ctx context.Context, key string, e *tier.Entry[string], tt
 }
 
 func (m *pairMap) Delete(ctx context.Context, key string) error { return m.pairs.Delete(ctx, key) }
-func (m *pairMap) Clear(ctx context.Context) error              { return m.pairs.Clear(ctx) }
-func (m *pairMap) Usage() tier.Usage                            { return m.pairs.Usage() }
-func (m *pairMap) Close() error                                 { return m.pairs.Close() }
-func (m *pairMap) Itself() tier.Store[string, string]           { return m }
+func (m *pairMap) Clear(ctx context.Context) error {
+	if m.uncleared {
+		return nil
+	}
+	return m.pairs.Clear(ctx)
+}
+func (m *pairMap) Usage() tier.Usage                  { return m.pairs.Usage() }
+func (m *pairMap) Close() error                       { return m.pairs.Close() }
+func (m *pairMap) Itself() tier.Store[string, string] { return m }
 
 func (m *pairMap) GetPair(ctx context.Context, key string) (*tier.Pair[string, string], error) {
 	return m.getPair(ctx, key)
@@ -100,6 +107,12 @@ func TestStoreSuiteFindsFaultsOfPairs(t *testing.T) {
 		{"pairs are copied", "pairs", func(m *pairMap) {
 			m.setPair = func(ctx context.Context, pair *tier.Pair[string, string], ttl time.Duration) error {
 				return m.rightSet(ctx, tier.PairOf(pair.Key(), pair.Entry()), ttl)
+			}
+		}},
+		{"Clear leaves pairs", "clear", func(m *pairMap) {
+			m.setPair = func(ctx context.Context, pair *tier.Pair[string, string], ttl time.Duration) error {
+				m.uncleared = true
+				return m.rightSet(ctx, pair, ttl)
 			}
 		}},
 		{"GetPair outlives Close", "after Close", func(m *pairMap) {
