@@ -275,7 +275,8 @@ func (c *Cache[K, V]) contextOfFill(f *flight[K, V]) context.Context {
 // fillAbove writes an entry that was found into the levels above it, for the life
 // that it has left (T1). The caller has the key's turn.
 func (c *Cache[K, V]) fillAbove(ctx context.Context, key K, x *finding[K, V]) {
-	if x.pair == nil && x.source > 0 {
+	// A store may hold the entry under a key that it takes for the same.
+	if x.source > 0 && (x.pair == nil || x.pair.Key() != key) {
 		x.pair = tier.PairOf(key, x.hit)
 	}
 	for i := x.source - 1; i >= 0; i-- {

@@ -15,7 +15,7 @@ import (
 )
 
 // repeat is a write that a level could not be told of: an entry, or a deletion
-// where entry is nil. Until it is done, reads of the level take it for the level's
+// where pair is nil. Until it is done, reads of the level take it for the level's
 // answer (W4), unless the bus has told that others have written since.
 type repeat[K comparable, V any] struct {
 	pair   *tier.Pair[K, V]

@@ -229,7 +229,7 @@ func TestAllAreMarked(t *testing.T) {
 }
 
 // A hit may find an entry just before it goes. It must not come back into the order.
-func TestHitOfANodeThatHasGone(t *testing.T) {
+func TestHitOfAPairThatHasGone(t *testing.T) {
 	const capacity = 100
 	for name, gone := range map[string]func(s *recent[int, int]){
 		"removed":  func(s *recent[int, int]) { s.remove(hash(0), 0) },
@@ -251,6 +251,84 @@ func TestHitOfANodeThatHasGone(t *testing.T) {
 		if err := s.check(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A key that went may be back in another place, and its first one be free.
+func TestHitOfAPairThatIsElsewhere(t *testing.T) {
+	collide := func(int) uint64 { return 0 }
+	s := newRecent[int, int](100, collide)
+	for key := range 5 {
+		s.set(0, intPair(key, key))
+	}
+	rack := s.rack.Load()
+	_, p := rack.Find(0, 2)
+	s.remove(0, 2)
+	s.set(0, intPair(5, 5))
+	s.set(0, intPair(2, 2))
+	s.remove(0, 5)
+	if pair, now := rack.Find(0, 2); pair == nil || now == p {
+		t.Fatalf("the key is in place %d, was in %d", now, p)
+	}
+	s.slack.Store(0) // the next move is due
+	s.moveUp(rack, 0, 2, p)
+	if err := s.check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// What is known of an entry's use goes with it when the shard grows.
+func TestGrowthKeepsWhatIsKnownOfUse(t *testing.T) {
+	type use struct {
+		movedAt uint32
+		used    bool
+	}
+	s := newRecent[int, int](1000, hash)
+	uses := func() map[int]use {
+		of := make(map[int]use)
+		rack := s.rack.Load()
+		rack.Each(func(p index.Place) {
+			u := rack.usesOf(p)
+			of[rack.At(p).Key()] = use{u.movedAt.Load(), u.used.Load()}
+		})
+		return of
+	}
+	for key := range firstRoom {
+		s.set(hash(key), intPair(key, key))
+	}
+	for key := 0; key < firstRoom; key += 3 {
+		s.get(hash(key), key)
+	}
+	before, was := uses(), s.rack.Load()
+	s.set(hash(firstRoom), intPair(firstRoom, 0))
+	if s.rack.Load() == was {
+		t.Fatal("the shard has not grown")
+	}
+	after := uses()
+	for key, want := range before {
+		if after[key] != want || want.used != (key%3 == 0) {
+			t.Errorf("key %d: %+v, before %+v", key, after[key], want)
+		}
+	}
+}
+
+// A hit may be late with a rack whose pairs have moved: its place is another's in the next.
+func TestHitInARackThatHasMoved(t *testing.T) {
+	s := newRecent[int, int](100, hash)
+	for key := range 100 {
+		s.set(hash(key), intPair(key, key))
+	}
+	before := s.rack.Load()
+	_, p := before.Find(hash(60), 60)
+	s.resize(50)
+	if pair, _ := s.rack.Load().Find(hash(60), 60); pair == nil || s.rack.Load() == before {
+		t.Fatal("the key is not in another rack")
+	}
+	for range 2 {
+		s.moveUp(before, hash(60), 60, p)
+	}
+	if err := s.check(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -116,7 +116,7 @@ func TestNoFalseMiss(t *testing.T) {
 
 // A reader that has seen a tag may find that its pair has gone, or that another key's
 // is there instead.
-func TestNodeGoesUnderAReader(t *testing.T) {
+func TestPairGoesUnderAReader(t *testing.T) {
 	const hash = 1 << 30 // of both keys: one place for both
 	var s shard[int, memtest.Version]
 	s.open(10, Always)

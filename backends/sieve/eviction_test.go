@@ -83,7 +83,14 @@ func follow(t *testing.T, s *Store[int, int], m model) {
 		t.Helper()
 		switch what {
 		case "get":
-			e, err := s.Get(ctx, key)
+			get := s.Get
+			if step%2 == 0 {
+				get = func(ctx context.Context, key int) (*tier.Entry[int], error) {
+					pair, err := s.GetPair(ctx, key)
+					return pair.Entry(), err
+				}
+			}
+			e, err := get(ctx, key)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -48,7 +48,9 @@ func (a Admission) String() string {
 // Options are what [NewWith] is told. Capacity must be set.
 type Options struct {
 	// Capacity is the most entries held, over all shards; at least 1. Memory is taken
-	// as entries come.
+	// as entries come: a shard that has no more room doubles it, with its writers waiting
+	// and, for that long, a second copy of each of its entries and keys, without what they
+	// point to.
 	Capacity int
 
 	// Admission says which new entries may stay. Zero: [Filtered].
@@ -196,8 +198,9 @@ func (s *Store[K, V]) Set(ctx context.Context, key K, entry *tier.Entry[V], ttl 
 	return s.SetPair(ctx, tier.PairOf(key, entry), ttl)
 }
 
-// SetPair implements [tier.PairStore]. It takes no lock where the key is held, and
-// allocates nothing where the ttl does not cut the entry's life.
+// SetPair implements [tier.PairStore]. It takes no lock where the key is held, unless others
+// write the key at the same time or its shard grows, and allocates nothing where the ttl does
+// not cut the entry's life.
 func (s *Store[K, V]) SetPair(ctx context.Context, pair *tier.Pair[K, V], ttl time.Duration) error {
 	key := pair.Key()
 	if ttl <= 0 {
@@ -256,7 +259,8 @@ func (s *Store[K, V]) Eviction() string { return "sieve" }
 
 // Resize implements [tier.Resizer]. What has no room any more is evicted at once, by
 // SIEVE; of what the filter knows it keeps what it knows of the entries that stay. The
-// writers of a shard wait while it is resized, readers never. The number of shards is
+// writers of a shard wait while it is resized, with a second copy of its entries as when it
+// grows, readers never. The number of shards is
 // for life, and each holds one entry at least, so a smaller capacity is an error.
 func (s *Store[K, V]) Resize(capacity int64) error {
 	switch {

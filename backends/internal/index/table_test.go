@@ -272,7 +272,7 @@ func TestMatches(t *testing.T) {
 		}
 		got := new(Table[int, int]).matches(tags, tag)
 		if got&^pairTops != 0 {
-			t.Fatalf("matches(%#x, %#x) = %#x has bits beside the nodes' tops", tags, tag, got)
+			t.Fatalf("matches(%#x, %#x) = %#x has bits beside the pairs' tops", tags, tag, got)
 		}
 		for at := range perBucket {
 			has := tags>>(8*at)&0xff == tag
