@@ -82,36 +82,26 @@ func TestOneServerOfSeveralIsDown(t *testing.T) {
 
 func TestServerDiesInTheMiddle(t *testing.T) {
 	redis := servers.Redis(t)
-	type end struct {
-		code           int
-		stdout, stderr string
+	code, stdout, stderr := benchOnTerminal(t.Context(), onStep("[2/2]", time.Second, redis.Kill),
+		"--redis", "redis://"+redis.Addr(), "--combinations", "l1,l1+l3", "--policies", "fixed",
+		"--rate", "1000", "--seconds", "3", "--warmup-seconds", "0.5", "--closed-seconds", "0.05")
+	if code != exitFailure {
+		t.Errorf("got exit code %d, want %d", code, exitFailure)
 	}
-	ended := make(chan end, 1)
-	go func() {
-		code, stdout, stderr := bench(t.Context(), "--redis", "redis://"+redis.Addr(), "--combinations", "l1,l1+l3", "--policies", "fixed",
-			"--rate", "1000", "--seconds", "1", "--warmup-seconds", "0.5", "--closed-seconds", "0.05")
-		ended <- end{code, stdout, stderr}
-	}()
-	time.Sleep(3 * time.Second) // in the second row
-	redis.Kill()
-	e := <-ended
-	if e.code != exitFailure {
-		t.Errorf("got exit code %d, want %d", e.code, exitFailure)
-	}
-	wantOneLine(t, e.stderr, "l1+l3, fixed", redis.Addr(), "does not answer")
-	if !strings.Contains(e.stdout, "\nl1 ") {
-		t.Errorf("the row that was done is not printed:\n%s", e.stdout)
+	wantOneLine(t, stderr, "l1+l3, fixed", redis.Addr(), "does not answer")
+	if !strings.Contains(stdout, "\nl1 ") {
+		t.Errorf("the row that was done is not printed:\n%s", stdout)
 	}
 }
 
 func TestInterruptPrintsWhatIsDone(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var cancelled time.Time
-	time.AfterFunc(2500*time.Millisecond, func() { // after the first row of 15, before the last
+	cancels := onStep("[3/15]", 200*time.Millisecond, func() {
 		cancelled = time.Now()
 		cancel()
 	})
-	code, stdout, stderr := bench(ctx, "--json", "-",
+	code, stdout, stderr := benchOnTerminal(ctx, cancels, "--json", "-",
 		"--rate", "1000", "--seconds", "0.3", "--warmup-seconds", "0.1", "--closed-seconds", "0.05")
 	if code != exitInterrupted {
 		t.Errorf("got exit code %d, want %d", code, exitInterrupted)
@@ -121,7 +111,7 @@ func TestInterruptPrintsWhatIsDone(t *testing.T) {
 	}
 	wantOneLine(t, stderr, "interrupted")
 	p := parse(t, stdout)
-	if n := len(p.Rows); n < 1 || n > 14 || p.Environment["complete"] != false {
+	if n := len(p.Rows); n < 2 || n > 14 || p.Environment["complete"] != false {
 		t.Errorf("got %d rows, complete: %v", n, p.Environment["complete"])
 	}
 	for _, r := range p.Rows {

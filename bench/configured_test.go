@@ -16,11 +16,16 @@ import (
 
 // compareFiles runs the comparison of documents, quickly.
 func compareFiles(ctx context.Context, args []string, files ...string) (code int, stdout, stderr string) {
+	return bench(ctx, comparing(args, files...)...)
+}
+
+// comparing returns what to call the command with.
+func comparing(args []string, files ...string) []string {
 	all := append([]string{"compare"}, quick...)
 	for _, f := range files {
 		all = append(all, "--config", f)
 	}
-	return bench(ctx, append(all, args...)...)
+	return append(all, args...)
 }
 
 // runs is what a row says that runs.
@@ -275,24 +280,14 @@ func TestDocumentsOnOneServer(t *testing.T) {
 func TestServerOfADocumentDiesInTheMiddle(t *testing.T) {
 	redis := servers.Redis(t)
 	files := []string{file(t, "good.yaml", goodDocument), file(t, "c.yaml", onServer("redis://"+redis.Addr(), "raw"))}
-	type end struct {
-		code           int
-		stdout, stderr string
+	args := []string{"--seconds", "3", "--set", "shared.lifetime.ttl=100ms", "--set", "shared.tiers.l1.ttl=50ms"}
+	code, stdout, stderr := benchOnTerminal(t.Context(), onStep("[2/2]", time.Second, redis.Kill), comparing(args, files...)...)
+	if code != exitFailure {
+		t.Errorf("got exit code %d, want %d", code, exitFailure)
 	}
-	ended := make(chan end, 1)
-	go func() {
-		code, stdout, stderr := compareFiles(t.Context(), []string{"--seconds", "2", "--set", "shared.lifetime.ttl=100ms", "--set", "shared.tiers.l1.ttl=50ms"}, files...)
-		ended <- end{code, stdout, stderr}
-	}()
-	time.Sleep(3 * time.Second) // in the second row
-	redis.Kill()
-	e := <-ended
-	if e.code != exitFailure {
-		t.Errorf("got exit code %d, want %d", e.code, exitFailure)
-	}
-	wantOneLine(t, e.stderr, "c.yaml: shared", "does not answer", "tier l3")
-	if !strings.Contains(e.stdout, "good.yaml: products ") {
-		t.Errorf("the row that was done is not printed:\n%s", e.stdout)
+	wantOneLine(t, stderr, "c.yaml: shared", "does not answer", "tier l3")
+	if !strings.Contains(stdout, "good.yaml: products ") {
+		t.Errorf("the row that was done is not printed:\n%s", stdout)
 	}
 }
 
@@ -308,9 +303,8 @@ func TestDocumentWhoseLoadsMayNotTakeLong(t *testing.T) {
 
 func TestInterruptedComparisonOfDocuments(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(3*time.Second, cancel) // in the second row
 	name := file(t, "two.yaml", twoCaches)
-	code, stdout, stderr := compareFiles(ctx, []string{"--seconds", "2", "--json", "-"}, name)
+	code, stdout, stderr := benchOnTerminal(ctx, onStep("[2/2]", time.Second, cancel), comparing([]string{"--seconds", "3", "--json", "-"}, name)...)
 	if code != exitInterrupted {
 		t.Errorf("got exit code %d, want %d", code, exitInterrupted)
 	}

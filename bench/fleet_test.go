@@ -243,8 +243,8 @@ func TestFleetHistoryFile(t *testing.T) {
 
 func TestFleetServerDiesInTheMiddle(t *testing.T) {
 	redis := servers.Redis(t)
-	time.AfterFunc(4*time.Second, redis.Kill) // in the kill of one process, whose others wait long
-	code, stdout, stderr := bench(t.Context(), slices.Concat([]string{"fleet"}, few,
+	// In the kill of one process, whose others wait long.
+	code, stdout, stderr := benchOnTerminal(t.Context(), onStep("[3/4]", 2*time.Second, redis.Kill), slices.Concat([]string{"fleet"}, few,
 		[]string{"--redis", "redis://" + redis.Addr(), "--scenario", "kill", "--lease-life", "20s"})...)
 	if code != exitFailure {
 		t.Errorf("got exit code %d, want %d", code, exitFailure)

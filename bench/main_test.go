@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
@@ -34,6 +35,37 @@ func benchOf(ctx context.Context, stdin io.Reader, args ...string) (code int, st
 	var out, err bytes.Buffer
 	code = run(ctx, args, stdin, &out, &err)
 	return code, out.String(), err.String()
+}
+
+// benchOnTerminal is bench with a terminal as stderr, which shows how far it is.
+func benchOnTerminal(ctx context.Context, stderr *terminal, args ...string) (code int, stdout, onTerminal string) {
+	var out bytes.Buffer
+	code = run(ctx, args, strings.NewReader(""), &out, stderr)
+	return code, out.String(), stderr.shown.String()
+}
+
+// terminal calls do a while after it was first told of a step.
+type terminal struct {
+	shown bytes.Buffer
+	step  string
+	after time.Duration
+	do    func()
+}
+
+// onStep returns a terminal that does something in the middle of the step that is shown by
+// words that begin so: "[2/3]".
+func onStep(step string, after time.Duration, do func()) *terminal {
+	return &terminal{step: step, after: after, do: do}
+}
+
+func (t *terminal) IsTerminal() bool { return true }
+
+func (t *terminal) Write(b []byte) (int, error) {
+	if t.do != nil && bytes.HasPrefix(bytes.TrimPrefix(b, []byte(clearLine)), []byte(t.step)) {
+		time.AfterFunc(t.after, t.do)
+		t.do = nil
+	}
+	return t.shown.Write(b)
 }
 
 // wantOneLine checks that stderr is one line that holds all of the parts.

@@ -19,10 +19,22 @@ type progress struct {
 
 func newProgress(w io.Writer, total int) *progress {
 	p := &progress{began: time.Now(), total: total}
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	if isTerminal(w) {
 		p.w = w
 	}
 	return p
+}
+
+// isTerminal also believes a writer that says so itself.
+func isTerminal(w io.Writer) bool {
+	switch w := w.(type) {
+	case *os.File:
+		return term.IsTerminal(int(w.Fd()))
+	case interface{ IsTerminal() bool }:
+		return w.IsTerminal()
+	default:
+		return false
+	}
 }
 
 const clearLine = "\r\x1b[K"
