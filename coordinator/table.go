@@ -241,13 +241,14 @@ func (t *table[K, V]) begin(key K, by writer) (w write[K, V], hasTurn bool) {
 	hash := t.keys.Hash(key)
 	s := t.shard(hash)
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	w = write[K, V]{shard: s, record: s.hold(hash, key), by: by}
 	if by != byFlight {
 		w.record.writers++
 	}
 	w.fence()
-	return w, w.record.turn.take()
+	hasTurn = w.record.turn.take()
+	s.mu.Unlock() // not deferred, which costs: nothing here panics
+	return w, hasTurn
 }
 
 func (w write[K, V]) fence() {
@@ -259,11 +260,35 @@ func (w write[K, V]) fence() {
 	}
 }
 
+const (
+	spins     = 8
+	spinLoads = 128 // some tens of nanoseconds
+)
+
+// spin takes the key's turn if it comes free at once, and reports whether it did. A write of
+// tiers in memory is over sooner than a goroutine has gone to sleep and been woken. It does
+// not yield instead: where many goroutines want to run, its own turn to run would be far.
+func (w write[K, V]) spin() bool {
+	for range spins {
+		for range spinLoads {
+			spun.Load()
+		}
+		w.shard.mu.Lock()
+		took := w.record.turn.take()
+		w.shard.mu.Unlock()
+		if took {
+			return true
+		}
+	}
+	return false
+}
+
+var spun atomic.Bool // is only read, so that the loop is not empty
+
 // end puts up the fence for the flights that began meanwhile, and lets go, also of
 // the turn if the write has it.
 func (w write[K, V]) end(hasTurn bool) {
 	w.shard.mu.Lock()
-	defer w.shard.mu.Unlock()
 	if hasTurn {
 		w.record.turn.give()
 	}
@@ -272,6 +297,7 @@ func (w write[K, V]) end(hasTurn bool) {
 	}
 	w.fence()
 	w.shard.drop(w.record)
+	w.shard.mu.Unlock() // not deferred, as in begin
 }
 
 // hold keeps the key's record for one who needs its turn without a fence, such as a

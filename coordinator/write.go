@@ -15,7 +15,8 @@ import (
 // then a [WriteError] that names the tiers that failed and are tried again (W4). Only
 // when the error is not a WriteError has nothing been done.
 func (c *Cache[K, V]) Set(ctx context.Context, key K, value V) error {
-	return c.SetWith(ctx, key, Loaded[V]{Value: value})
+	l := Loaded[V]{Value: value}
+	return c.set(ctx, key, &l)
 }
 
 // SetWith is Set with what else a loader can say of a value. NotModified and
@@ -27,12 +28,16 @@ func (c *Cache[K, V]) SetWith(ctx context.Context, key K, l Loaded[V]) error {
 	case l.TTL < 0:
 		return fmt.Errorf("terrace: SetWith: TTL %v: want zero (for the lifetime's) or more", l.TTL)
 	}
+	return c.set(ctx, key, &l)
+}
+
+func (c *Cache[K, V]) set(ctx context.Context, key K, l *Loaded[V]) error {
 	w, err := c.beginWrite(ctx, key, "set")
 	if err != nil {
 		return err
 	}
-	defer c.endWrite(w)
-	pair, _ := c.newPair(key, &l, false, nil, tier.Now(), 0)
+	defer c.endWrite(&w)
+	pair, _ := c.newPair(key, l, false, nil, tier.Now(), 0)
 	return c.writeAll(w.ctx, key, "set", &repeat[K, V]{pair: pair, at: pair.Entry().LoadedAt()})
 }
 
@@ -47,7 +52,7 @@ func (c *Cache[K, V]) Delete(ctx context.Context, key K) error {
 	if err != nil {
 		return err
 	}
-	defer c.endWrite(w)
+	defer c.endWrite(&w)
 	return c.writeAll(w.ctx, key, "delete", &repeat[K, V]{at: tier.Now()})
 }
 
@@ -59,7 +64,7 @@ func (c *Cache[K, V]) Expire(ctx context.Context, key K) error {
 	if err != nil {
 		return err
 	}
-	defer c.endWrite(w)
+	defer c.endWrite(&w)
 	now := tier.Now()
 	if c.table.clearing.Load() > 0 {
 		// What is read now and written back could outlive the Clear.
@@ -177,7 +182,7 @@ func (c *Cache[K, V]) beginWrite(ctx context.Context, key K, op string) (w writi
 	}
 	w.ctx, w.release = c.untilClosed(ctx)
 	var hasTurn bool
-	if w.write, hasTurn = c.table.beginWrite(key); !hasTurn {
+	if w.write, hasTurn = c.table.beginWrite(key); !hasTurn && !(c.local == len(c.levels) && w.spin()) {
 		if err := w.shard.takeTurnFor(w.ctx, w.record); err != nil {
 			w.end(false)
 			w.releaseContext()
@@ -189,7 +194,7 @@ func (c *Cache[K, V]) beginWrite(ctx context.Context, key K, op string) (w writi
 	return w, nil
 }
 
-func (c *Cache[K, V]) endWrite(w writing[K, V]) {
+func (c *Cache[K, V]) endWrite(w *writing[K, V]) {
 	w.end(true)
 	w.releaseContext()
 	c.life.end()
@@ -221,6 +226,11 @@ func (c *Cache[K, V]) apply(ctx context.Context, l *level[K, V], key K, pair *ti
 		}
 		return l.store.Delete(ctx, key)
 	}
+	return c.applyBounded(ctx, l, key, pair)
+}
+
+// applyBounded is apply for a level that has a time limit, or writes on condition.
+func (c *Cache[K, V]) applyBounded(ctx context.Context, l *level[K, V], key K, pair *tier.Pair[K, V]) error {
 	return l.bounded(ctx, func(ctx context.Context) error {
 		ttl := time.Duration(0)
 		if pair != nil {

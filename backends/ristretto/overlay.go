@@ -66,12 +66,16 @@ func (s *Store[K, V]) write(key K, pair *tier.Pair[K, V], cost int64) error {
 	}
 	hash := s.hashOf(key)
 	sh := s.shard(hash)
+	var it *item[K, V]
+	if pair != nil {
+		it = sh.shortcuts.find(hash, key)
+	}
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if s.closed.Load() {
 		return s.closedError()
 	}
-	if pair != nil && s.update(sh, hash, key, pair, cost) {
+	if pair != nil && s.update(sh, hash, key, pair, cost, it) {
 		return nil
 	}
 	if sh.pending[key] == nil {
@@ -92,12 +96,11 @@ func (s *Store[K, V]) write(key K, pair *tier.Pair[K, V], cost int64) error {
 // one that Ristretto is told of. It is called with the shard's mu held, so nobody
 // else writes the key; if Ristretto lets the item go at this moment, the entry goes too,
 // as it could at the next.
-func (s *Store[K, V]) update(sh *shard[K, V], hash uint64, key K, pair *tier.Pair[K, V], cost int64) bool {
+func (s *Store[K, V]) update(sh *shard[K, V], hash uint64, key K, pair *tier.Pair[K, V], cost int64, it *item[K, V]) bool {
 	if sh.records.Load() > 0 && (sh.pending[key] != nil || sh.settling[key] != nil) {
 		return false
 	}
-	it := sh.shortcuts.find(hash, key)
-	if it == nil {
+	if it == nil || it.state.Load() != counted {
 		var ok bool
 		if it, ok = s.cache.Get(hash); !ok || it.key() != key {
 			return false
