@@ -105,7 +105,7 @@ func (s *Store[K, V]) update(sh *shard[K, V], hash uint64, key K, pair *tier.Pai
 		if it, ok = s.cache.Get(hash); !ok || it.key() != key {
 			return false
 		}
-		sh.shortcuts.keep(hash, it, s.entries.Load())
+		sh.shortcuts.keep(hash, it, s.entries.Load(), s.hashOf)
 	}
 	if it.cost != cost {
 		return false
@@ -240,6 +240,7 @@ func (s *Store[K, V]) settleShard(sh *shard[K, V], over bool, now tier.Instant) 
 			continue
 		default:
 			s.keep(hash, it, now)
+			sh.shortcuts.keep(hash, it, s.entries.Load(), s.hashOf)
 		}
 		dropped++
 	}

@@ -11,8 +11,9 @@ import (
 // held key is no use to Ristretto itself either.)
 //
 // An item has at most one place, in the line of its hash, and where that is full who comes
-// takes another's. Items are put in with the shard's mu held, and take themselves out as soon
-// as Ristretto lets them go, so that none is kept alive here.
+// takes another's. Items are put in with the shard's mu held, when it has settled that they
+// are held, and take themselves out as soon as Ristretto lets them go, so that none is kept
+// alive here.
 type shortcuts[K comparable, V any] struct {
 	lines atomic.Pointer[[]line[K, V]] // a power of two of them, or nil
 }
@@ -27,6 +28,9 @@ const (
 	perLine = 7
 	// itemsPerLine is for how many items there is a line: few find theirs full.
 	itemsPerLine = 5
+	// mostMoved is how many lines are moved when there are to be more. The shard's writers
+	// wait meanwhile, half a millisecond or so; beyond, items are left to be found anew.
+	mostMoved = 1024
 )
 
 // line returns the hash's line, or nil if there are none.
@@ -35,7 +39,11 @@ func (c *shortcuts[K, V]) line(hash uint64) *line[K, V] {
 	if lines == nil {
 		return nil
 	}
-	return &(*lines)[hash/shards&uint64(len(*lines)-1)] // the shard is chosen by what is left
+	return lineOf(*lines, hash)
+}
+
+func lineOf[K comparable, V any](lines []line[K, V], hash uint64) *line[K, V] {
+	return &lines[hash/shards&uint64(len(lines)-1)] // the shard is chosen by what is left
 }
 
 const (
@@ -68,16 +76,24 @@ func (c *shortcuts[K, V]) find(hash uint64, key K) *item[K, V] {
 }
 
 // keep puts in an item, of a store that holds so many.
-func (c *shortcuts[K, V]) keep(hash uint64, it *item[K, V], entries int64) {
-	c.grow(int(entries / shards))
+func (c *shortcuts[K, V]) keep(hash uint64, it *item[K, V], entries int64, hashOf func(K) uint64) {
+	c.grow(int(entries/shards), hashOf)
 	l := c.line(hash)
+	l.leaveGone(l.put(hash, it))
+}
+
+// put puts the item into a place of the line, and returns which.
+func (l *line[K, V]) put(hash uint64, it *item[K, V]) (at int) {
 	tags := l.tags.Load()
 	next := tags >> (8 * perLine)
-	at := int(next)
+	at = int(next)
 	for i := range l.items {
-		if l.items[i].Load() == nil {
+		there := l.items[i].Load()
+		if there == it { // who came before the lock and did not find it, finds it now
+			return i
+		}
+		if there == nil && at == int(next) {
 			at = i
-			break
 		}
 	}
 	if at == int(next) {
@@ -86,20 +102,42 @@ func (c *shortcuts[K, V]) keep(hash uint64, it *item[K, V], entries int64) {
 	tags = tags&^(0xff<<(8*at)|0xff<<(8*perLine)) | tagOf(hash)<<(8*at) | next<<(8*perLine)
 	l.items[at].Store(it)
 	l.tags.Store(tags)
-	if it.state.Load() != counted { // gone meanwhile, perhaps before it was in its place
+	return at
+}
+
+// leaveGone takes out of the place what has gone meanwhile, perhaps before it was there.
+func (l *line[K, V]) leaveGone(at int) {
+	if it := l.items[at].Load(); it != nil && it.state.Load() != counted {
 		l.items[at].CompareAndSwap(it, nil)
 	}
 }
 
-// grow makes lines for so many items. What is in those before is left to be found anew.
-func (c *shortcuts[K, V]) grow(items int) {
+// grow makes lines for so many items, with those that are in the lines before, if these are
+// few enough.
+func (c *shortcuts[K, V]) grow(items int, hashOf func(K) uint64) {
 	old, n := c.lines.Load(), 1
 	if items > itemsPerLine {
 		n = 1 << bits.Len(uint((items-1)/itemsPerLine))
 	}
-	if old == nil || len(*old) < n {
-		lines := make([]line[K, V], n)
-		c.lines.Store(&lines)
+	if old != nil && len(*old) >= n {
+		return
+	}
+	lines := make([]line[K, V], n)
+	if old != nil && len(*old) <= mostMoved {
+		for i := range *old {
+			for j := range (*old)[i].items {
+				if it := (*old)[i].items[j].Load(); it != nil {
+					hash := hashOf(it.key())
+					lineOf(lines, hash).put(hash, it)
+				}
+			}
+		}
+	}
+	c.lines.Store(&lines)
+	for i := range lines {
+		for at := range lines[i].items {
+			lines[i].leaveGone(at)
+		}
 	}
 }
 

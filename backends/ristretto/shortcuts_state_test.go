@@ -16,7 +16,7 @@ func TestShortcutsDoNotLeadToWhatIsGone(t *testing.T) {
 		return it
 	}
 	held := item(counted)
-	c.keep(hash, held, 1)
+	c.keep(hash, held, 1, nil)
 	if got := c.find(hash, "key"); got != held {
 		t.Fatalf("find gives %p, want the item kept, %p", got, held)
 	}
@@ -26,7 +26,7 @@ func TestShortcutsDoNotLeadToWhatIsGone(t *testing.T) {
 	}
 	c.forget(hash, held)
 	for _, state := range []int32{uncounted, moving, gone} {
-		c.keep(hash, item(state), 1)
+		c.keep(hash, item(state), 1, nil)
 		for i := range c.line(hash).items {
 			if c.line(hash).items[i].Load() != nil {
 				t.Errorf("an item in state %d has a place", state)

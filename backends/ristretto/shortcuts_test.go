@@ -71,7 +71,7 @@ func TestShortcutsLeadToWhatIsHeld(t *testing.T) {
 				}
 			}
 			letGo(t, s)
-			if items := checkShortcuts(t, s); items > 1 {
+			if items, held := checkShortcuts(t, s), s.Usage().Entries; items > 1 && held <= 1 {
 				t.Errorf("shortcuts to %d items that were let go", items)
 			}
 			for range 2 {
