@@ -37,11 +37,16 @@ func benchOf(ctx context.Context, stdin io.Reader, args ...string) (code int, st
 	return code, out.String(), err.String()
 }
 
-// benchOnTerminal is bench with a terminal as stderr, which shows how far it is.
-func benchOnTerminal(ctx context.Context, stderr *terminal, args ...string) (code int, stdout, onTerminal string) {
+// benchOnTerminal is bench with a terminal as stderr, of which it returns what is left there
+// when the line that shows how far it is has been wiped.
+func benchOnTerminal(ctx context.Context, stderr *terminal, args ...string) (code int, stdout, left string) {
 	var out bytes.Buffer
 	code = run(ctx, args, strings.NewReader(""), &out, stderr)
-	return code, out.String(), stderr.shown.String()
+	left = stderr.shown.String()
+	if i := strings.LastIndex(left, clearLine); i >= 0 {
+		left = left[i+len(clearLine):]
+	}
+	return code, out.String(), left
 }
 
 // terminal calls do a while after it was first told of a step.

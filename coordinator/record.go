@@ -19,7 +19,7 @@ type record[K comparable, V any] struct {
 // seldom another and cores then hand round few cache lines, the others in chains by hash.
 type shard[K comparable, V any] struct {
 	mu       sync.Mutex
-	first    record[K, V]    // not in use without refs; with mu on one line but for next, which it has no use for
+	first    record[K, V]    // not in use without refs; under a text key with mu on one line but for next, which it has no use for
 	chained  int             // records in chains
 	chains   []*record[K, V] // a power of two of them; nil when there are no records
 	spare    *record[K, V]   // a few for those to come, so that a look allocates none

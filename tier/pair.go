@@ -65,10 +65,10 @@ type PairStore[K comparable, V any] interface {
 }
 
 // AsPairStore returns the store's methods for pairs if it has them and is not just a wrapper
-// that has embedded one that has. A store whose type cannot be compared is not told from that.
+// that has embedded one that has. A store that cannot be compared is not told from that.
 func AsPairStore[K comparable, V any](s Store[K, V]) (PairStore[K, V], bool) {
 	p, ok := s.(PairStore[K, V])
-	if !ok || !reflect.TypeOf(s).Comparable() || p.Itself() != s {
+	if !ok || !reflect.ValueOf(s).Comparable() || p.Itself() != s {
 		return nil, false
 	}
 	return p, true

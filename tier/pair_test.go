@@ -74,8 +74,21 @@ type uncomparable struct {
 
 func (u uncomparable) Itself() tier.Store[string, int] { return u }
 
+// around can be compared unless what it holds cannot.
+type around struct {
+	tier.PairStore[string, int]
+}
+
+func (a around) Itself() tier.Store[string, int] { return a }
+
 func TestAsPairStoreOfAValueThatCannotBeCompared(t *testing.T) {
-	if _, ok := tier.AsPairStore[string, int](uncomparable{Store: lru.New[string, int](10)}); ok {
-		t.Error("a store that cannot be told from what embeds it is taken for one that keeps pairs")
+	kept := uncomparable{Store: lru.New[string, int](10)}
+	for _, store := range []tier.Store[string, int]{kept, around{kept}} {
+		if _, ok := tier.AsPairStore(store); ok {
+			t.Errorf("%T: a store that cannot be told from what embeds it is taken for one that keeps pairs", store)
+		}
+	}
+	if _, ok := tier.AsPairStore[string, int](around{kept.Store}); !ok {
+		t.Error("a value that can be compared is not taken for a store that keeps pairs")
 	}
 }

@@ -12,8 +12,7 @@ import (
 const (
 	// places is an entry's part of Ristretto's two maps, when entries have come and gone,
 	// and of the notes of ends. It was measured, and is 50 bytes more or less as the maps
-	// have just doubled or are about to; shortcuts to keys that are set again, 8 to 16
-	// bytes each, are within that.
+	// have just doubled or are about to; shortcuts, 13 to 26 bytes each, are within that.
 	places = 180
 	// emptyStore is what a store takes without entries and counters, most of it for
 	// Ristretto's queue.

@@ -95,7 +95,8 @@ func (s *Store[K, V]) write(key K, pair *tier.Pair[K, V], cost int64) error {
 // of its end will do. That is most Sets of a key that is held, and costs a fifth of
 // one that Ristretto is told of. It is called with the shard's mu held, so nobody
 // else writes the key; if Ristretto lets the item go at this moment, the entry goes too,
-// as it could at the next.
+// as it could at the next. The item is what a shortcut led to before the lock was taken: it
+// may be nil, or have gone.
 func (s *Store[K, V]) update(sh *shard[K, V], hash uint64, key K, pair *tier.Pair[K, V], cost int64, it *item[K, V]) bool {
 	if sh.records.Load() > 0 && (sh.pending[key] != nil || sh.settling[key] != nil) {
 		return false

@@ -321,7 +321,7 @@ func (s *Store[K, V]) Pending() int64 { return s.dirty.Load() }
 // Resize implements [tier.Resizer], in the unit of Cost. What has no room any more is
 // evicted in the background, mostly what is used least: within milliseconds, or seconds
 // where hundreds of thousands of entries go or writers are at it all the time. The
-// counters stay as many as they are, and so do the places in Ristretto's maps until a
+// counters stay as many as they are, and so do the places in maps, and beside them, until a
 // Clear: about 180 bytes of the heap for each entry that was ever held at a time.
 func (s *Store[K, V]) Resize(capacity int64) error {
 	sh := &s.shards[0] // any: Close holds them all

@@ -29,8 +29,10 @@ const (
 	// itemsPerLine is for how many items there is a line: few find theirs full.
 	itemsPerLine = 5
 	// mostMoved is how many lines are moved when there are to be more. The shard's writers
-	// wait meanwhile, half a millisecond or so; beyond, items are left to be found anew.
-	mostMoved = 1024
+	// wait meanwhile, and its readers if writes have not settled, for a tenth of a
+	// millisecond; all shards come to this at about one time. Beyond, items are left to be
+	// found anew.
+	mostMoved = 128
 )
 
 // line returns the hash's line, or nil if there are none.
@@ -123,18 +125,20 @@ func (c *shortcuts[K, V]) grow(items int, hashOf func(K) uint64) {
 		return
 	}
 	lines := make([]line[K, V], n)
-	if old != nil && len(*old) <= mostMoved {
-		for i := range *old {
-			for j := range (*old)[i].items {
-				if it := (*old)[i].items[j].Load(); it != nil {
-					hash := hashOf(it.key())
-					lineOf(lines, hash).put(hash, it)
-				}
+	if old == nil || len(*old) > mostMoved {
+		c.lines.Store(&lines)
+		return
+	}
+	for i := range *old {
+		for j := range (*old)[i].items {
+			if it := (*old)[i].items[j].Load(); it != nil {
+				hash := hashOf(it.key())
+				lineOf(lines, hash).put(hash, it)
 			}
 		}
 	}
 	c.lines.Store(&lines)
-	for i := range lines {
+	for i := range lines { // who went before this looked for itself in the old ones
 		for at := range lines[i].items {
 			lines[i].leaveGone(at)
 		}
