@@ -169,6 +169,9 @@ func (c *Cache[K, V]) noteLife(d time.Duration) {
 	}
 }
 
+// allLocal reports whether all tiers are in memory.
+func (c *Cache[K, V]) allLocal() bool { return c.local == len(c.levels) }
+
 // level is a tier at work.
 type level[K comparable, V any] struct {
 	name    string

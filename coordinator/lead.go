@@ -44,7 +44,7 @@ func (c *Cache[K, V]) lead(ctx context.Context, f *flight[K, V], load loading[K,
 	case x.hit != nil:
 		c.fill(ctx, f)
 		return x.asHit()
-	case c.local < len(c.levels):
+	case !c.allLocal():
 	case load.none():
 		return answer[V]{err: ErrMiss, loaderless: true}
 	case c.coolsDown(f):

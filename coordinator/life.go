@@ -153,7 +153,7 @@ func (c *Cache[K, V]) closeTiers(ctx context.Context) error {
 // untilClosed returns the context for a write: the caller's, which Close can cancel
 // too. Tiers in memory need none, and then release is nil.
 func (c *Cache[K, V]) untilClosed(ctx context.Context) (until context.Context, release func()) {
-	if c.local == len(c.levels) {
+	if c.allLocal() {
 		return ctx, nil
 	}
 	until, cancel := context.WithCancelCause(ctx)

@@ -182,7 +182,11 @@ func (c *Cache[K, V]) beginWrite(ctx context.Context, key K, op string) (w writi
 	}
 	w.ctx, w.release = c.untilClosed(ctx)
 	var hasTurn bool
-	if w.write, hasTurn = c.table.beginWrite(key); !hasTurn && !(c.local == len(c.levels) && w.spin()) {
+	w.write, hasTurn = c.table.beginWrite(key)
+	if !hasTurn && c.allLocal() {
+		hasTurn = w.spin()
+	}
+	if !hasTurn {
 		if err := w.shard.takeTurnFor(w.ctx, w.record); err != nil {
 			w.end(false)
 			w.releaseContext()

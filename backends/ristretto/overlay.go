@@ -68,6 +68,7 @@ func (s *Store[K, V]) write(key K, pair *tier.Pair[K, V], cost int64) error {
 	sh := s.shard(hash)
 	var it *item[K, V]
 	if pair != nil {
+		// These waits for memory are not under the lock.
 		it = sh.shortcuts.find(hash, key)
 	}
 	sh.mu.Lock()

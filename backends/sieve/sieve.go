@@ -260,8 +260,8 @@ func (s *Store[K, V]) Eviction() string { return "sieve" }
 // Resize implements [tier.Resizer]. What has no room any more is evicted at once, by
 // SIEVE; of what the filter knows it keeps what it knows of the entries that stay. The
 // writers of a shard wait while it is resized, with a second copy of its entries as when it
-// grows, readers never. The number of shards is
-// for life, and each holds one entry at least, so a smaller capacity is an error.
+// grows, readers never. The number of shards is for life, and each holds one entry at least,
+// so a smaller capacity is an error.
 func (s *Store[K, V]) Resize(capacity int64) error {
 	switch {
 	case s.invalid != nil:
